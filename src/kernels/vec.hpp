@@ -1,0 +1,289 @@
+#pragma once
+// One SIMD register of float or double, for loops that are written once and compiled for every width.
+//
+// GCC and clang have vectors as a language extension: `+` on them is one instruction. What they lack is said here
+// in plain words: load, broadcast, choose, round, sum. The width is fixed when the file is compiled: 64 bytes with
+// AVX-512, 32 with AVX2, 16 otherwise (SSE2, NEON, or whatever the compiler makes of it). TAPEHEAD_PLAIN asks for
+// the last, without any intrinsics, on every machine, so that this path can be tested on every machine.
+//
+// A scalar converts to a Vec (broadcast), so a polynomial reads as it does on paper: fma(p, x, 0.5f).
+
+#include <cstdint>
+#include <cstring>
+#include <utility>
+
+#if !defined(TAPEHEAD_PLAIN) && defined(__AVX512F__) && defined(__AVX512DQ__)
+#define TAPEHEAD_AVX512 1
+#include <immintrin.h>
+#elif !defined(TAPEHEAD_PLAIN) && defined(__AVX2__)
+#define TAPEHEAD_AVX2 1
+#include <immintrin.h>
+#endif
+
+namespace tapehead::kernels {
+
+#if defined(TAPEHEAD_AVX512)
+inline constexpr int vector_bytes = 64;
+#elif defined(TAPEHEAD_AVX2)
+inline constexpr int vector_bytes = 32;
+#else
+inline constexpr int vector_bytes = 16;
+#endif
+
+/// How many T one vector holds.
+template <class T>
+inline constexpr int lanes = vector_bytes / static_cast<int>(sizeof(T));
+
+namespace detail {
+/// The compiler's own vector types. Spelled out for each T because g++ loses the attribute on a dependent type.
+template <class T>
+struct Native;
+template <>
+struct Native<float> {
+  using Bits = std::int32_t;
+  typedef float Real __attribute__((vector_size(vector_bytes)));
+  typedef std::int32_t Int __attribute__((vector_size(vector_bytes)));
+};
+template <>
+struct Native<double> {
+  using Bits = std::int64_t;
+  typedef double Real __attribute__((vector_size(vector_bytes)));
+  typedef std::int64_t Int __attribute__((vector_size(vector_bytes)));
+};
+}  // namespace detail
+
+/// The signed integer as wide as T, and a vector of them: what comparisons give and what bits() shows.
+template <class T>
+using Bits = typename detail::Native<T>::Bits;
+template <class T>
+using IntVec = typename detail::Native<T>::Int;
+
+/// lanes<T> truth values, each all ones or all zeros.
+template <class T>
+struct Mask {
+  IntVec<T> v;
+
+  friend Mask operator&(Mask a, Mask b) { return {a.v & b.v}; }
+  friend Mask operator|(Mask a, Mask b) { return {a.v | b.v}; }
+  friend Mask operator!(Mask a) { return {~a.v}; }
+};
+
+template <class T>
+struct Vec {
+  using Native = typename detail::Native<T>::Real;
+  Native v;
+
+  Vec() : v{} {}
+  Vec(Native native) : v(native) {}
+  /// Broadcast. Subtracting zero changes no value, -0.0 included; adding it would turn -0.0 into +0.0.
+  Vec(T x) : v(x - Native{}) {}
+
+  T operator[](int i) const { return v[i]; }
+
+  friend Vec operator+(Vec a, Vec b) { return a.v + b.v; }
+  friend Vec operator-(Vec a, Vec b) { return a.v - b.v; }
+  friend Vec operator*(Vec a, Vec b) { return a.v * b.v; }
+  friend Vec operator/(Vec a, Vec b) { return a.v / b.v; }
+  friend Vec operator-(Vec a) { return -a.v; }
+  Vec& operator+=(Vec b) { return v += b.v, *this; }
+  Vec& operator-=(Vec b) { return v -= b.v, *this; }
+  Vec& operator*=(Vec b) { return v *= b.v, *this; }
+
+  friend Mask<T> operator<(Vec a, Vec b) { return {a.v < b.v}; }
+  friend Mask<T> operator<=(Vec a, Vec b) { return {a.v <= b.v}; }
+  friend Mask<T> operator>(Vec a, Vec b) { return {a.v > b.v}; }
+  friend Mask<T> operator>=(Vec a, Vec b) { return {a.v >= b.v}; }
+  friend Mask<T> operator==(Vec a, Vec b) { return {a.v == b.v}; }
+  friend Mask<T> operator!=(Vec a, Vec b) { return {a.v != b.v}; }
+
+  /// a b + c, rounded once where the target has the instruction (needs -ffp-contract=fast), twice elsewhere.
+  friend Vec fma(Vec a, Vec b, Vec c) { return a.v * b.v + c.v; }
+  /// Lane by lane m ? a : b.
+  friend Vec select(Mask<T> m, Vec a, Vec b) { return m.v ? a.v : b.v; }
+  /// a > b ? a : b, as the instruction does: b where either is NaN.
+  friend Vec max(Vec a, Vec b) { return a.v > b.v ? a.v : b.v; }
+  /// a < b ? a : b: b where either is NaN.
+  friend Vec min(Vec a, Vec b) { return a.v < b.v ? a.v : b.v; }
+};
+
+// ---- Memory. No alignment is asked for. ----
+
+template <class T>
+Vec<T> load(const T* p) {
+  typename Vec<T>::Native v;
+  std::memcpy(&v, p, sizeof v);
+  return v;
+}
+
+template <class T>
+void store(T* p, Vec<T> x) {
+  std::memcpy(p, &x.v, sizeof x.v);
+}
+
+template <class T>
+Vec<T> broadcast(T x) {
+  return Vec<T>(x);
+}
+
+#if defined(TAPEHEAD_AVX2)
+/// All ones in the first n lanes.
+template <class T>
+__m256i first_lanes(std::int64_t n) {
+  if constexpr (sizeof(T) == 4)
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(n)),
+                              _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+  else
+    return _mm256_cmpgt_epi64(_mm256_set1_epi64x(n), _mm256_setr_epi64x(0, 1, 2, 3));
+}
+#endif
+
+/// The first n <= lanes elements at p, zeros after; touches nothing behind p[n - 1].
+template <class T>
+Vec<T> load_n(const T* p, std::int64_t n) {
+#if defined(TAPEHEAD_AVX512)
+  const auto m = (1u << static_cast<unsigned>(n)) - 1u;
+  if constexpr (sizeof(T) == 4)
+    return Vec<T>(_mm512_maskz_loadu_ps(static_cast<__mmask16>(m), p));
+  else
+    return Vec<T>(_mm512_maskz_loadu_pd(static_cast<__mmask8>(m), p));
+#elif defined(TAPEHEAD_AVX2)
+  if constexpr (sizeof(T) == 4)
+    return Vec<T>(_mm256_maskload_ps(p, first_lanes<T>(n)));
+  else
+    return Vec<T>(_mm256_maskload_pd(p, first_lanes<T>(n)));
+#else
+  typename Vec<T>::Native v{};
+  for (int i = 0; i < lanes<T>; ++i)
+    if (i < n) v[i] = p[i];
+  return v;
+#endif
+}
+
+/// Writes the first n <= lanes elements; touches nothing behind p[n - 1].
+template <class T>
+void store_n(T* p, Vec<T> x, std::int64_t n) {
+#if defined(TAPEHEAD_AVX512)
+  const auto m = (1u << static_cast<unsigned>(n)) - 1u;
+  if constexpr (sizeof(T) == 4)
+    _mm512_mask_storeu_ps(p, static_cast<__mmask16>(m), x.v);
+  else
+    _mm512_mask_storeu_pd(p, static_cast<__mmask8>(m), x.v);
+#elif defined(TAPEHEAD_AVX2)
+  if constexpr (sizeof(T) == 4)
+    _mm256_maskstore_ps(p, first_lanes<T>(n), x.v);
+  else
+    _mm256_maskstore_pd(p, first_lanes<T>(n), x.v);
+#else
+  for (int i = 0; i < lanes<T>; ++i)
+    if (i < n) p[i] = x.v[i];
+#endif
+}
+
+// ---- Bits and integers ----
+
+/// The same bits read as integers, and back.
+template <class T>
+IntVec<T> bits(Vec<T> x) {
+  return reinterpret_cast<IntVec<T>>(x.v);
+}
+template <class T>
+Vec<T> from_bits(IntVec<T> i) {
+  return reinterpret_cast<typename Vec<T>::Native>(i);
+}
+
+/// Truncating conversion to integers, and the exact or rounded way back.
+template <class T>
+IntVec<T> to_int(Vec<T> x) {
+  return __builtin_convertvector(x.v, IntVec<T>);
+}
+template <class T>
+Vec<T> to_real(IntVec<T> i) {
+  return __builtin_convertvector(i, typename Vec<T>::Native);
+}
+
+template <class T>
+inline constexpr Bits<T> sign_bit = static_cast<Bits<T>>(Bits<T>(1) << (8 * sizeof(T) - 1));
+
+template <class T>
+Vec<T> abs(Vec<T> x) {
+  return from_bits<T>(bits(x) & ~sign_bit<T>);
+}
+
+/// The size of x with the sign of y.
+template <class T>
+Vec<T> copysign(Vec<T> x, Vec<T> y) {
+  return from_bits<T>((bits(x) & ~sign_bit<T>) | (bits(y) & sign_bit<T>));
+}
+
+/// To the nearest integer, halves to even, the sign of zero kept. Beside 2^23 (2^52 for double) floats have no
+/// room for a fraction, so adding that number and taking it away rounds; what is larger is an integer already.
+template <class T>
+Vec<T> round_nearest(Vec<T> x) {
+  const Vec<T> big = sizeof(T) == 4 ? T(8388608) : T(4503599627370496);
+  const Vec<T> a = abs(x);
+  return select(a < big, copysign((a + big) - big, x), x);
+}
+
+// ---- Across the lanes ----
+
+namespace detail {
+/// Lane i receives lane i ^ Step.
+template <class T, int Step, int... I>
+Vec<T> exchange(Vec<T> x, std::integer_sequence<int, I...>) {
+#if defined(__clang__) || __GNUC__ >= 12
+  return Vec<T>(__builtin_shufflevector(x.v, x.v, (I ^ Step)...));
+#else
+  return Vec<T>(__builtin_shuffle(x.v, IntVec<T>{(I ^ Step)...}));
+#endif
+}
+
+/// Combines all lanes pairwise in log2(lanes) steps, halves first; every lane ends with the result.
+template <int Step, class T, class F>
+Vec<T> reduce(Vec<T> x, F f) {
+  if constexpr (Step == 0) {
+    return x;
+  } else {
+    const auto other = exchange<T, Step>(x, std::make_integer_sequence<int, lanes<T>>{});
+    return reduce<Step / 2>(f(x, other), f);
+  }
+}
+}  // namespace detail
+
+/// The sum of all lanes, in every lane (the order of the additions depends on the width).
+template <class T>
+Vec<T> sum_all(Vec<T> x) {
+  return detail::reduce<lanes<T> / 2>(x, [](Vec<T> a, Vec<T> b) { return a + b; });
+}
+/// The largest lane, in every lane; a NaN may or may not be lost.
+template <class T>
+Vec<T> max_all(Vec<T> x) {
+  return detail::reduce<lanes<T> / 2>(x, [](Vec<T> a, Vec<T> b) { return max(a, b); });
+}
+template <class T>
+T horizontal_sum(Vec<T> x) {
+  return sum_all(x)[0];
+}
+template <class T>
+T horizontal_max(Vec<T> x) {
+  return max_all(x)[0];
+}
+
+template <class T>
+bool any(Mask<T> m) {
+#if defined(TAPEHEAD_AVX512)
+  return _mm512_test_epi32_mask(reinterpret_cast<__m512i>(m.v), reinterpret_cast<__m512i>(m.v)) != 0;
+#elif defined(TAPEHEAD_AVX2)
+  return _mm256_movemask_epi8(reinterpret_cast<__m256i>(m.v)) != 0;
+#else
+  typedef std::int64_t Words __attribute__((vector_size(vector_bytes)));
+  const auto w = reinterpret_cast<Words>(m.v);
+  return (w[0] | w[1]) != 0;
+#endif
+}
+
+template <class T>
+bool all(Mask<T> m) {
+  return !any(!m);
+}
+
+}  // namespace tapehead::kernels

@@ -1,10 +1,11 @@
 #pragma once
 // One SIMD register of float or double, for loops that are written once and compiled for every width.
 //
-// GCC and clang have vectors as a language extension: `+` on them is one instruction. What they lack is said here
-// in plain words: load, broadcast, choose, round, sum. The width is fixed when the file is compiled: 64 bytes with
-// AVX-512, 32 with AVX2, 16 otherwise (SSE2, NEON, or whatever the compiler makes of it). TAPEHEAD_PLAIN asks for
-// the last, without any intrinsics, on every machine, so that this path can be tested on every machine.
+// GCC and clang have vectors as a language extension: `+` on them is one instruction. What they lack is said
+// here in plain words: load, broadcast, choose, round, sum. The width is fixed when the file is compiled: 64
+// bytes with AVX-512, 32 with AVX2, 16 otherwise (SSE2, NEON, or whatever the compiler makes of it).
+// TAPEHEAD_PLAIN asks for the last, without any intrinsics, on every machine, so that this path can be tested
+// on every machine.
 //
 // A scalar converts to a Vec (broadcast), so a polynomial reads as it does on paper: fma(p, x, 0.5f).
 
@@ -35,7 +36,8 @@ template <class T>
 inline constexpr int lanes = vector_bytes / static_cast<int>(sizeof(T));
 
 namespace detail {
-/// The compiler's own vector types. Spelled out for each T because g++ loses the attribute on a dependent type.
+/// The compiler's own vector types. Spelled out for each T because g++ loses the attribute on a dependent
+/// type.
 template <class T>
 struct Native;
 template <>
@@ -215,8 +217,9 @@ Vec<T> copysign(Vec<T> x, Vec<T> y) {
   return from_bits<T>((bits(x) & ~sign_bit<T>) | (bits(y) & sign_bit<T>));
 }
 
-/// To the nearest integer, halves to even, the sign of zero kept. Beside 2^23 (2^52 for double) floats have no
-/// room for a fraction, so adding that number and taking it away rounds; what is larger is an integer already.
+/// To the nearest integer, halves to even, the sign of zero kept. Beside 2^23 (2^52 for double) floats have
+/// no room for a fraction, so adding that number and taking it away rounds; what is larger is an integer
+/// already.
 template <class T>
 Vec<T> round_nearest(Vec<T> x) {
   const Vec<T> big = sizeof(T) == 4 ? T(8388608) : T(4503599627370496);

@@ -1,0 +1,229 @@
+# tapehead's build. `make` alone lists what there is to make; GNU make 3.81 (macOS) is enough.
+#
+# Variables, on the command line or in the environment:
+#   CXX=clang++         the compiler (g++ >= 11 or clang++ >= 14)
+#   MARCH=haswell       the processor to build for (default: native; none: the compiler's default)
+#   DEBUG=1             -O0 -g and checked standard containers
+#   SANITIZE=address,undefined    or thread
+#   OPENMP=0            without OpenMP, which is used where the compiler has it
+#   PLAIN=1             the kernels' path without vector types
+#   WERROR=1            warnings are errors
+#   CPPFLAGS, CXXFLAGS, LDFLAGS   added to ours
+#   V=1                 show the commands
+# Each combination has a build folder of its own; BUILD=dir chooses another.
+
+VERSION := 0.1.0
+MARCH ?= native
+OPENMP ?= 1
+DEBUG ?=
+SANITIZE ?=
+PLAIN ?=
+WERROR ?=
+PREFIX ?= /usr/local
+DESTDIR ?=
+CHAPTER ?= chapters/02.03-attention
+N ?= 20000
+FUZZ_TESTS ?= *random program*
+ifeq ($(origin CXX),default)
+CXX := $(shell command -v g++ >/dev/null || ! command -v clang++ >/dev/null && echo g++ || echo clang++)
+endif
+
+comma := ,
+space := $(subst ,, )
+BUILD ?= build/$(subst $(space),-,$(strip $(notdir $(CXX)) $(MARCH) $(if $(filter 1,$(DEBUG)),debug) \
+  $(subst $(comma),-,$(SANITIZE)) $(if $(filter 0,$(OPENMP)),no-openmp) $(if $(filter 1,$(PLAIN)),plain) \
+  $(if $(filter 1,$(WERROR)),werror) $(USER_FLAGS)))
+ifneq ($(strip $(CPPFLAGS)$(CXXFLAGS)$(LDFLAGS)),)
+USER_FLAGS := $(shell echo '$(CPPFLAGS) $(CXXFLAGS) $(LDFLAGS)' | cksum | cut -d' ' -f1)
+endif
+export CXX MARCH OPENMP DEBUG SANITIZE PLAIN WERROR BUILD
+
+.DEFAULT_GOAL := help
+.SUFFIXES:
+.SECONDARY:
+.DELETE_ON_ERROR:
+ifeq ($(MAKELEVEL),0)
+MAKEFLAGS += -j$(shell nproc 2>/dev/null || getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
+endif
+Q := $(if $(filter 1,$(V)),,@)
+say = $(if $(filter 1,$(V)),,@echo "  $(1)")
+
+# ---- flags ----------------------------------------------------------------------------------------------------------
+# FLAGS are the same for every file. -ffp-contract=fast is what g++ does by default and drops under -std=c++20;
+# nothing here lets a compiler assume that NaN or infinity does not occur.
+
+WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wconversion $(if $(filter 1,$(WERROR)),-Werror)
+ABI_FLAGS := $(if $(filter 1,$(PLAIN)),-DTAPEHEAD_PLAIN)
+FLAGS := -std=c++20 -ffp-contract=fast $(WARNINGS) $(ABI_FLAGS)
+CHECKED := -g -D_GLIBCXX_ASSERTIONS
+ifneq ($(SANITIZE),)
+CHECKED += -fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-pointer
+endif
+ifeq ($(DEBUG),1)
+OPT_LIBRARY := -O0 $(CHECKED)
+OPT_PROGRAM := -O0 $(CHECKED)
+else ifneq ($(SANITIZE),)
+OPT_LIBRARY := -O1 $(CHECKED)
+OPT_PROGRAM := -O1 $(CHECKED)
+else
+OPT_LIBRARY := -O3 -DNDEBUG
+OPT_PROGRAM := -O1 -DNDEBUG
+endif
+UBSAN_OPTIONS ?= print_stacktrace=1
+export UBSAN_OPTIONS
+
+# ---- files ----------------------------------------------------------------------------------------------------------
+
+HEADERS := $(sort $(wildcard include/tapehead/*.hpp include/tapehead/kernels/*.hpp))
+LIB_SRC := $(sort $(wildcard src/*.cpp src/kernels/*.cpp))
+TEST_SRC := tests/main.cpp $(filter-out tests/main.cpp,$(sort $(wildcard tests/*.cpp)))
+BENCH_SRC := $(sort $(wildcard tests/bench/*.cpp))
+SECTION_SRC := $(sort $(wildcard $(CHAPTER)/[0-9][0-9]_*.cpp))
+REPORT_SRC := $(wildcard $(CHAPTER)/report.cpp)
+SHARED_SRC := $(filter-out $(SECTION_SRC) $(REPORT_SRC),$(sort $(wildcard $(CHAPTER)/*.cpp)))
+ALL_SRC := $(LIB_SRC) $(TEST_SRC) $(BENCH_SRC) $(SECTION_SRC) $(REPORT_SRC) $(SHARED_SRC)
+
+LIB := $(BUILD)/libtapehead.a
+TESTS := $(BUILD)/tests/run
+CHAPTER_LIB := $(if $(SHARED_SRC),$(BUILD)/$(CHAPTER)/shared.a)
+SECTIONS := $(SECTION_SRC:%.cpp=$(BUILD)/%)
+REPORT := $(REPORT_SRC:%.cpp=$(BUILD)/%)
+BENCHES := $(BENCH_SRC:%.cpp=$(BUILD)/%)
+
+# Programs that `make test` runs after the tests, from the top folder. Each counts as one, or, when its last line is
+# `N passed, M failed`, as that many. Add to it from an included .mk: CHECKS += chapters/x/check.sh
+CHECKS := tests/run_test.sh tests/build_test.sh
+
+# ---- what the compiler can do: asked once per build folder -------------------------------------------------------------
+
+NEEDS_NO_COMPILER := help deps clean format uninstall bench-peers
+ifneq ($(filter-out $(NEEDS_NO_COMPILER),$(MAKECMDGOALS)),)
+ifneq ($(shell BUILD='$(BUILD)' CXX='$(CXX)' MARCH='$(MARCH)' OPENMP='$(OPENMP)' SANITIZE='$(SANITIZE)' \
+  CPPFLAGS='$(CPPFLAGS)' CXXFLAGS='$(CXXFLAGS)' LDFLAGS='$(LDFLAGS)' SOURCES='$(LIB_SRC) : $(TEST_SRC) : $(SHARED_SRC)' \
+  FLAGS='$(FLAGS) $(OPT_LIBRARY) $(OPT_PROGRAM)' .make/configure && echo ready),ready)
+$(error the build cannot start; the reason is above)
+endif
+include $(BUILD)/config.mk
+endif
+
+COMPILE = $(CXX) $(FLAGS) $(MARCH_FLAG) $(OPENMP_CXXFLAGS) $(if $(OPENMP_CXXFLAGS),,-Wno-unknown-pragmas) -Iinclude \
+  $(LIBRARY_CPPFLAGS) $(CPPFLAGS) $(CXXFLAGS)
+LINK = $(CXX) $(OPT_PROGRAM) $(LDFLAGS)
+LDLIBS = $(LIB) $(LIBRARY_LDFLAGS) -lfmt $(OPENMP_LDFLAGS)
+TAPEHEAD_COMPILE = $(COMPILE) $(OPT_PROGRAM)
+TAPEHEAD_LINK = $(LINK)
+TAPEHEAD_LDLIBS = $(LDLIBS)
+TAPEHEAD_MAKE := $(MAKE)
+export TAPEHEAD_COMPILE TAPEHEAD_LINK TAPEHEAD_LDLIBS TAPEHEAD_MAKE
+
+# ---- targets --------------------------------------------------------------------------------------------------------
+
+.PHONY: help all lib tests test book run fuzz bench bench-peers deps install uninstall format clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo; sed -n '/^# Variables/,/^$$/s/^# \{0,1\}//p' Makefile
+
+all: lib tests $(SECTIONS) $(REPORT) $(BENCHES) ## build everything, run nothing
+lib: $(LIB) ## the library alone
+tests: $(TESTS)
+
+test: $(TESTS) $(LIB) ## build and run the tests (TEST=softmax: those with that in their name)
+	@tests/run.sh '$(TEST)' $(TESTS) $(CHECKS)
+
+book: $(SECTIONS) $(REPORT) ## the chapter's programs in order, then the report of the book's numbers
+	@failed=; for program in $(SECTIONS) $(REPORT); do \
+	  $$program || failed="$$failed $${program##*/}"; \
+	done; \
+	if [ -z "$(SECTIONS)" ]; then echo "$(CHAPTER) has no programs"; exit 1; fi; \
+	if [ -n "$$failed" ]; then echo "make book: failed:$$failed"; exit 1; fi
+
+RUN := $(if $(S),$(filter $(BUILD)/$(CHAPTER)/$(S)_% $(BUILD)/$(CHAPTER)/0$(S)_% $(BUILD)/$(CHAPTER)/$(S),\
+  $(SECTIONS) $(REPORT)))
+run: $(RUN) ## one program of the chapter: S=03 (or S=report); ARGS= for it
+	@if [ -z "$(RUN)" ]; then echo 'make run S=..., one of: $(notdir $(SECTIONS) $(REPORT))'; exit 1; fi
+	@$(RUN) $(ARGS)
+
+fuzz: $(TESTS) ## random programs of operations, N of them (N=20000)
+	@TAPEHEAD_FUZZ_N='$(N)' tests/run.sh '$(FUZZ_TESTS)' $(TESTS)
+
+BENCH_RUN := $(filter $(BUILD)/tests/bench/$(BENCH)%,$(BENCHES))
+PEERS := build/peers
+bench: $(BENCH_RUN) ## timings and their ceilings, beside each peer that is installed (BENCH=gemm: one)
+	@if [ -z "$(BENCH_RUN)" ]; then echo 'make bench BENCH=..., one of: $(notdir $(BENCHES))'; exit 1; fi
+	@set -e; for program in $(BENCH_RUN); do \
+	  TAPEHEAD_PYTHON=$$(ls $(PEERS)/bin/python3 2>/dev/null || command -v python3 || :) $$program $(ARGS); \
+	done
+
+bench-peers: ## NumPy and PyTorch for `make bench` to compare with, in build/peers
+	python3 -m venv $(PEERS)
+	$(PEERS)/bin/python3 -m pip install --quiet --upgrade numpy torch
+	@$(PEERS)/bin/python3 -c 'import numpy, torch; print("numpy", numpy.__version__, "and torch", torch.__version__)'
+
+deps: ## install fmt and doctest with the system's package manager
+	@.make/deps --all
+
+install: $(LIB) ## the library, headers and pkg-config file under PREFIX=/usr/local (DESTDIR=)
+	mkdir -p $(DESTDIR)$(PREFIX)/include/tapehead/kernels $(DESTDIR)$(PREFIX)/lib/pkgconfig
+	$(foreach header,$(HEADERS),install -m 644 $(header) $(DESTDIR)$(PREFIX)/$(header) &&) :
+	install -m 644 $(LIB) $(DESTDIR)$(PREFIX)/lib/libtapehead.a
+	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' \
+	  -e 's|@CFLAGS@|$(strip $(ABI_FLAGS) $(MARCH_FLAG) $(OPENMP_CXXFLAGS) $(LIBRARY_CPPFLAGS))|' \
+	  -e 's|@LIBS@|$(strip $(LIBRARY_LDFLAGS) -lfmt $(OPENMP_LDFLAGS))|' \
+	  .make/tapehead.pc.in >$(DESTDIR)$(PREFIX)/lib/pkgconfig/tapehead.pc
+
+uninstall: ## what `make install` put there
+	rm -f $(HEADERS:%=$(DESTDIR)$(PREFIX)/%) \
+	  $(DESTDIR)$(PREFIX)/lib/libtapehead.a $(DESTDIR)$(PREFIX)/lib/pkgconfig/tapehead.pc
+	-rmdir $(DESTDIR)$(PREFIX)/include/tapehead/kernels $(DESTDIR)$(PREFIX)/include/tapehead
+
+format: ## clang-format over all C++ files
+	clang-format -i $(HEADERS) $(sort $(ALL_SRC) $(wildcard src/*.hpp src/kernels/*.hpp tests/*.hpp tests/bench/*.hpp \
+	  $(CHAPTER)/*.hpp))
+
+clean: ## delete the build folders
+	rm -rf $(if $(filter command% env%,$(origin BUILD)),$(BUILD),build)
+
+# ---- rules ----------------------------------------------------------------------------------------------------------
+
+$(BUILD)/src/random.o: FILE_FLAGS := -ffp-contract=off  # the book's seeds, bit for bit: no multiply-adds but its own
+
+$(BUILD)/src/%.o: src/%.cpp $(BUILD)/config.mk
+	$(call say,$<)
+	@mkdir -p $(@D)
+	$(Q)$(COMPILE) -Isrc $(OPT_LIBRARY) $(FILE_FLAGS) -MMD -MP -c $< -o $@
+
+$(BUILD)/tests/main.o: tests/main.cpp $(BUILD)/config.mk
+	$(call say,$<)
+	@mkdir -p $(@D)
+	$(Q)$(COMPILE) $(OPT_PROGRAM) -O0 -MMD -MP -c $< -o $@
+
+$(BUILD)/tests/bench/%.o: tests/bench/%.cpp $(BUILD)/config.mk
+	$(call say,$<)
+	@mkdir -p $(@D)
+	$(Q)$(COMPILE) -Isrc $(OPT_LIBRARY) -MMD -MP -c $< -o $@
+
+$(BUILD)/%.o: %.cpp $(BUILD)/config.mk
+	$(call say,$<)
+	@mkdir -p $(@D)
+	$(Q)$(COMPILE) -Isrc $(OPT_PROGRAM) -MMD -MP -c $< -o $@
+
+$(LIB): $(LIB_SRC:%.cpp=$(BUILD)/%.o) $(BUILD)/sources
+	$(Q)rm -f $@ && ar rcs $@ $(filter %.o,$^)
+
+$(CHAPTER_LIB): $(SHARED_SRC:%.cpp=$(BUILD)/%.o) $(BUILD)/sources
+	$(Q)rm -f $@ && ar rcs $@ $(filter %.o,$^)
+
+$(TESTS): $(TEST_SRC:%.cpp=$(BUILD)/%.o) $(LIB) $(BUILD)/sources
+	$(Q)$(LINK) $(filter %.o,$^) $(LDLIBS) -o $@
+
+$(SECTIONS) $(REPORT): %: %.o $(CHAPTER_LIB) $(LIB)
+	$(Q)$(LINK) $(filter %.o,$^) $(CHAPTER_LIB) $(LDLIBS) -o $@
+
+$(BENCHES): %: %.o $(LIB)
+	$(Q)$(LINK) $(filter %.o,$^) $(LDLIBS) -o $@
+
+$(BUILD)/config.mk $(BUILD)/sources: ;
+
+-include $(ALL_SRC:%.cpp=$(BUILD)/%.d)
+-include $(sort $(wildcard chapters/*/*.mk notebooks/*.mk))

@@ -48,7 +48,7 @@ endif
 Q := $(if $(filter 1,$(V)),,@)
 say = $(if $(filter 1,$(V)),,@echo "  $(1)")
 
-# ---- flags ----------------------------------------------------------------------------------------------------------
+# ---- flags -------------------------------------------------------------------------------------------------
 # FLAGS are the same for every file. -ffp-contract=fast is what g++ does by default and drops under -std=c++20;
 # nothing here lets a compiler assume that NaN or infinity does not occur.
 
@@ -72,7 +72,7 @@ endif
 UBSAN_OPTIONS ?= print_stacktrace=1
 export UBSAN_OPTIONS
 
-# ---- files ----------------------------------------------------------------------------------------------------------
+# ---- files -------------------------------------------------------------------------------------------------
 
 HEADERS := $(sort $(wildcard include/tapehead/*.hpp include/tapehead/kernels/*.hpp))
 LIB_SRC := $(sort $(wildcard src/*.cpp src/kernels/*.cpp))
@@ -94,12 +94,13 @@ BENCHES := $(BENCH_SRC:%.cpp=$(BUILD)/%)
 # `N passed, M failed`, as that many. Add to it from an included .mk: CHECKS += chapters/x/check.sh
 CHECKS := tests/run_test.sh tests/build_test.sh
 
-# ---- what the compiler can do: asked once per build folder -------------------------------------------------------------
+# ---- what the compiler can do: asked once per build folder -------------------------------------------------
 
 NEEDS_NO_COMPILER := help deps clean format uninstall bench-peers
 ifneq ($(filter-out $(NEEDS_NO_COMPILER),$(MAKECMDGOALS)),)
 ifneq ($(shell BUILD='$(BUILD)' CXX='$(CXX)' MARCH='$(MARCH)' OPENMP='$(OPENMP)' SANITIZE='$(SANITIZE)' \
-  CPPFLAGS='$(CPPFLAGS)' CXXFLAGS='$(CXXFLAGS)' LDFLAGS='$(LDFLAGS)' SOURCES='$(LIB_SRC) : $(TEST_SRC) : $(SHARED_SRC)' \
+  CPPFLAGS='$(CPPFLAGS)' CXXFLAGS='$(CXXFLAGS)' LDFLAGS='$(LDFLAGS)' \
+  SOURCES='$(LIB_SRC) : $(TEST_SRC) : $(SHARED_SRC)' \
   FLAGS='$(FLAGS) $(OPT_LIBRARY) $(OPT_PROGRAM)' .make/configure && echo ready),ready)
 $(error the build cannot start; the reason is above)
 endif
@@ -116,7 +117,7 @@ TAPEHEAD_LDLIBS = $(LDLIBS)
 TAPEHEAD_MAKE := $(MAKE)
 export TAPEHEAD_COMPILE TAPEHEAD_LINK TAPEHEAD_LDLIBS TAPEHEAD_MAKE
 
-# ---- targets --------------------------------------------------------------------------------------------------------
+# ---- targets -----------------------------------------------------------------------------------------------
 
 .PHONY: help all lib tests test book run fuzz bench bench-peers deps install uninstall format clean
 
@@ -184,7 +185,7 @@ format: ## clang-format over all C++ files
 clean: ## delete the build folders
 	rm -rf $(if $(filter command% env%,$(origin BUILD)),$(BUILD),build)
 
-# ---- rules ----------------------------------------------------------------------------------------------------------
+# ---- rules -------------------------------------------------------------------------------------------------
 
 $(BUILD)/src/random.o: FILE_FLAGS := -ffp-contract=off  # the book's seeds, bit for bit: no multiply-adds but its own
 

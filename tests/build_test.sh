@@ -3,7 +3,8 @@
 # Nothing is built again when neither the headers, the library nor the build have changed since all of it passed.
 set -u
 stamp=$BUILD/tests/build_test.passed
-if [[ -f $stamp && -z $(find include Makefile .make "$0" "$BUILD/libtapehead.a" "$BUILD/config.mk" -newer "$stamp") ]]; then
+inputs=(include Makefile .make "$0" "$BUILD/libtapehead.a" "$BUILD/config.mk")
+if [[ -f $stamp && -z $(find "${inputs[@]}" -newer "$stamp") ]]; then
   echo 'nothing has changed since these passed'
   cat "$stamp"
   exit

@@ -21,6 +21,9 @@
 #include <immintrin.h>
 #endif
 
+/// Vectors live in registers only as long as nothing is called: at -O2 compilers would call a long function.
+#define TAPEHEAD_INLINE [[gnu::always_inline]] inline
+
 namespace tapehead::kernels {
 
 #if defined(TAPEHEAD_AVX512)
@@ -43,12 +46,14 @@ struct Native;
 template <>
 struct Native<float> {
   using Bits = std::int32_t;
+  typedef std::uint32_t Unsigned __attribute__((vector_size(vector_bytes)));
   typedef float Real __attribute__((vector_size(vector_bytes)));
   typedef std::int32_t Int __attribute__((vector_size(vector_bytes)));
 };
 template <>
 struct Native<double> {
   using Bits = std::int64_t;
+  typedef std::uint64_t Unsigned __attribute__((vector_size(vector_bytes)));
   typedef double Real __attribute__((vector_size(vector_bytes)));
   typedef std::int64_t Int __attribute__((vector_size(vector_bytes)));
 };
@@ -59,15 +64,17 @@ template <class T>
 using Bits = typename detail::Native<T>::Bits;
 template <class T>
 using IntVec = typename detail::Native<T>::Int;
+template <class T>
+using UnsignedVec = typename detail::Native<T>::Unsigned;
 
 /// lanes<T> truth values, each all ones or all zeros.
 template <class T>
 struct Mask {
   IntVec<T> v;
 
-  friend Mask operator&(Mask a, Mask b) { return {a.v & b.v}; }
-  friend Mask operator|(Mask a, Mask b) { return {a.v | b.v}; }
-  friend Mask operator!(Mask a) { return {~a.v}; }
+  TAPEHEAD_INLINE friend Mask operator&(Mask a, Mask b) { return {a.v & b.v}; }
+  TAPEHEAD_INLINE friend Mask operator|(Mask a, Mask b) { return {a.v | b.v}; }
+  TAPEHEAD_INLINE friend Mask operator!(Mask a) { return {~a.v}; }
 };
 
 template <class T>
@@ -75,62 +82,62 @@ struct Vec {
   using Native = typename detail::Native<T>::Real;
   Native v;
 
-  Vec() : v{} {}
-  Vec(Native native) : v(native) {}
+  TAPEHEAD_INLINE Vec() : v{} {}
+  TAPEHEAD_INLINE Vec(Native native) : v(native) {}
   /// Broadcast. Subtracting zero changes no value, -0.0 included; adding it would turn -0.0 into +0.0.
-  Vec(T x) : v(x - Native{}) {}
+  TAPEHEAD_INLINE Vec(T x) : v(x - Native{}) {}
 
-  T operator[](int i) const { return v[i]; }
+  TAPEHEAD_INLINE T operator[](int i) const { return v[i]; }
 
-  friend Vec operator+(Vec a, Vec b) { return a.v + b.v; }
-  friend Vec operator-(Vec a, Vec b) { return a.v - b.v; }
-  friend Vec operator*(Vec a, Vec b) { return a.v * b.v; }
-  friend Vec operator/(Vec a, Vec b) { return a.v / b.v; }
-  friend Vec operator-(Vec a) { return -a.v; }
-  Vec& operator+=(Vec b) { return v += b.v, *this; }
-  Vec& operator-=(Vec b) { return v -= b.v, *this; }
-  Vec& operator*=(Vec b) { return v *= b.v, *this; }
+  TAPEHEAD_INLINE friend Vec operator+(Vec a, Vec b) { return a.v + b.v; }
+  TAPEHEAD_INLINE friend Vec operator-(Vec a, Vec b) { return a.v - b.v; }
+  TAPEHEAD_INLINE friend Vec operator*(Vec a, Vec b) { return a.v * b.v; }
+  TAPEHEAD_INLINE friend Vec operator/(Vec a, Vec b) { return a.v / b.v; }
+  TAPEHEAD_INLINE friend Vec operator-(Vec a) { return -a.v; }
+  TAPEHEAD_INLINE Vec& operator+=(Vec b) { return v += b.v, *this; }
+  TAPEHEAD_INLINE Vec& operator-=(Vec b) { return v -= b.v, *this; }
+  TAPEHEAD_INLINE Vec& operator*=(Vec b) { return v *= b.v, *this; }
 
-  friend Mask<T> operator<(Vec a, Vec b) { return {a.v < b.v}; }
-  friend Mask<T> operator<=(Vec a, Vec b) { return {a.v <= b.v}; }
-  friend Mask<T> operator>(Vec a, Vec b) { return {a.v > b.v}; }
-  friend Mask<T> operator>=(Vec a, Vec b) { return {a.v >= b.v}; }
-  friend Mask<T> operator==(Vec a, Vec b) { return {a.v == b.v}; }
-  friend Mask<T> operator!=(Vec a, Vec b) { return {a.v != b.v}; }
+  TAPEHEAD_INLINE friend Mask<T> operator<(Vec a, Vec b) { return {a.v < b.v}; }
+  TAPEHEAD_INLINE friend Mask<T> operator<=(Vec a, Vec b) { return {a.v <= b.v}; }
+  TAPEHEAD_INLINE friend Mask<T> operator>(Vec a, Vec b) { return {a.v > b.v}; }
+  TAPEHEAD_INLINE friend Mask<T> operator>=(Vec a, Vec b) { return {a.v >= b.v}; }
+  TAPEHEAD_INLINE friend Mask<T> operator==(Vec a, Vec b) { return {a.v == b.v}; }
+  TAPEHEAD_INLINE friend Mask<T> operator!=(Vec a, Vec b) { return {a.v != b.v}; }
 
   /// a b + c, rounded once where the target has the instruction (needs -ffp-contract=fast), twice elsewhere.
-  friend Vec fma(Vec a, Vec b, Vec c) { return a.v * b.v + c.v; }
+  TAPEHEAD_INLINE friend Vec fma(Vec a, Vec b, Vec c) { return a.v * b.v + c.v; }
   /// Lane by lane m ? a : b.
-  friend Vec select(Mask<T> m, Vec a, Vec b) { return m.v ? a.v : b.v; }
+  TAPEHEAD_INLINE friend Vec select(Mask<T> m, Vec a, Vec b) { return m.v ? a.v : b.v; }
   /// a > b ? a : b, as the instruction does: b where either is NaN.
-  friend Vec max(Vec a, Vec b) { return a.v > b.v ? a.v : b.v; }
+  TAPEHEAD_INLINE friend Vec max(Vec a, Vec b) { return a.v > b.v ? a.v : b.v; }
   /// a < b ? a : b: b where either is NaN.
-  friend Vec min(Vec a, Vec b) { return a.v < b.v ? a.v : b.v; }
+  TAPEHEAD_INLINE friend Vec min(Vec a, Vec b) { return a.v < b.v ? a.v : b.v; }
 };
 
 // ---- Memory. No alignment is asked for. ----
 
 template <class T>
-Vec<T> load(const T* p) {
+TAPEHEAD_INLINE Vec<T> load(const T* p) {
   typename Vec<T>::Native v;
   std::memcpy(&v, p, sizeof v);
   return v;
 }
 
 template <class T>
-void store(T* p, Vec<T> x) {
+TAPEHEAD_INLINE void store(T* p, Vec<T> x) {
   std::memcpy(p, &x.v, sizeof x.v);
 }
 
 template <class T>
-Vec<T> broadcast(T x) {
+TAPEHEAD_INLINE Vec<T> broadcast(T x) {
   return Vec<T>(x);
 }
 
 #if defined(TAPEHEAD_AVX2)
 /// All ones in the first n lanes.
 template <class T>
-__m256i first_lanes(std::int64_t n) {
+TAPEHEAD_INLINE __m256i first_lanes(std::int64_t n) {
   if constexpr (sizeof(T) == 4)
     return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(n)),
                               _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
@@ -141,7 +148,7 @@ __m256i first_lanes(std::int64_t n) {
 
 /// The first n <= lanes elements at p, zeros after; touches nothing behind p[n - 1].
 template <class T>
-Vec<T> load_n(const T* p, std::int64_t n) {
+TAPEHEAD_INLINE Vec<T> load_n(const T* p, std::int64_t n) {
 #if defined(TAPEHEAD_AVX512)
   const auto m = (1u << static_cast<unsigned>(n)) - 1u;
   if constexpr (sizeof(T) == 4)
@@ -163,7 +170,7 @@ Vec<T> load_n(const T* p, std::int64_t n) {
 
 /// Writes the first n <= lanes elements; touches nothing behind p[n - 1].
 template <class T>
-void store_n(T* p, Vec<T> x, std::int64_t n) {
+TAPEHEAD_INLINE void store_n(T* p, Vec<T> x, std::int64_t n) {
 #if defined(TAPEHEAD_AVX512)
   const auto m = (1u << static_cast<unsigned>(n)) - 1u;
   if constexpr (sizeof(T) == 4)
@@ -185,21 +192,21 @@ void store_n(T* p, Vec<T> x, std::int64_t n) {
 
 /// The same bits read as integers, and back.
 template <class T>
-IntVec<T> bits(Vec<T> x) {
+TAPEHEAD_INLINE IntVec<T> bits(Vec<T> x) {
   return reinterpret_cast<IntVec<T>>(x.v);
 }
 template <class T>
-Vec<T> from_bits(IntVec<T> i) {
+TAPEHEAD_INLINE Vec<T> from_bits(IntVec<T> i) {
   return reinterpret_cast<typename Vec<T>::Native>(i);
 }
 
 /// Truncating conversion to integers, and the exact or rounded way back.
 template <class T>
-IntVec<T> to_int(Vec<T> x) {
+TAPEHEAD_INLINE IntVec<T> to_int(Vec<T> x) {
   return __builtin_convertvector(x.v, IntVec<T>);
 }
 template <class T>
-Vec<T> to_real(IntVec<T> i) {
+TAPEHEAD_INLINE Vec<T> to_real(IntVec<T> i) {
   return __builtin_convertvector(i, typename Vec<T>::Native);
 }
 
@@ -207,21 +214,40 @@ template <class T>
 inline constexpr Bits<T> sign_bit = static_cast<Bits<T>>(Bits<T>(1) << (8 * sizeof(T) - 1));
 
 template <class T>
-Vec<T> abs(Vec<T> x) {
+TAPEHEAD_INLINE Vec<T> abs(Vec<T> x) {
   return from_bits<T>(bits(x) & ~sign_bit<T>);
 }
 
 /// The size of x with the sign of y.
 template <class T>
-Vec<T> copysign(Vec<T> x, Vec<T> y) {
+TAPEHEAD_INLINE Vec<T> copysign(Vec<T> x, Vec<T> y) {
   return from_bits<T>((bits(x) & ~sign_bit<T>) | (bits(y) & sign_bit<T>));
+}
+
+/// x 2^n for whole n and 1/2 <= |x| < 2, rounded once where the result is subnormal; n may go past the range
+/// of exponents by half. 2^n is made by adding n to the exponent field: n + 1.5 2^23 (2^52) has n in its low
+/// bits.
+template <class T>
+TAPEHEAD_INLINE Vec<T> scale2(Vec<T> x, Vec<T> n) {
+#if defined(TAPEHEAD_AVX512)
+  if constexpr (sizeof(T) == 4)
+    return Vec<T>(_mm512_maskz_scalef_ps(0xffff, x.v, n.v));
+  else
+    return Vec<T>(_mm512_maskz_scalef_pd(0xff, x.v, n.v));
+#else
+  constexpr T magic = sizeof(T) == 4 ? T(12582912) : T(6755399441055744);
+  constexpr Bits<T> bias = sizeof(T) == 4 ? 127 : 1023, mantissa = sizeof(T) == 4 ? 23 : 52;
+  const auto power = [](Vec<T> k) { return from_bits<T>((bits(k + Vec<T>(magic)) + bias) << mantissa); };
+  const Vec<T> half = (n * Vec<T>(T(0.5)) + Vec<T>(magic)) - Vec<T>(magic);
+  return x * power(half) * power(n - half);
+#endif
 }
 
 /// To the nearest integer, halves to even, the sign of zero kept. Beside 2^23 (2^52 for double) floats have
 /// no room for a fraction, so adding that number and taking it away rounds; what is larger is an integer
 /// already.
 template <class T>
-Vec<T> round_nearest(Vec<T> x) {
+TAPEHEAD_INLINE Vec<T> round_nearest(Vec<T> x) {
   const Vec<T> big = sizeof(T) == 4 ? T(8388608) : T(4503599627370496);
   const Vec<T> a = abs(x);
   return select(a < big, copysign((a + big) - big, x), x);
@@ -232,7 +258,7 @@ Vec<T> round_nearest(Vec<T> x) {
 namespace detail {
 /// Lane i receives lane i ^ Step.
 template <class T, int Step, int... I>
-Vec<T> exchange(Vec<T> x, std::integer_sequence<int, I...>) {
+TAPEHEAD_INLINE Vec<T> exchange(Vec<T> x, std::integer_sequence<int, I...>) {
 #if defined(__clang__) || __GNUC__ >= 12
   return Vec<T>(__builtin_shufflevector(x.v, x.v, (I ^ Step)...));
 #else
@@ -242,7 +268,7 @@ Vec<T> exchange(Vec<T> x, std::integer_sequence<int, I...>) {
 
 /// Combines all lanes pairwise in log2(lanes) steps, halves first; every lane ends with the result.
 template <int Step, class T, class F>
-Vec<T> reduce(Vec<T> x, F f) {
+TAPEHEAD_INLINE Vec<T> reduce(Vec<T> x, F f) {
   if constexpr (Step == 0) {
     return x;
   } else {
@@ -254,25 +280,25 @@ Vec<T> reduce(Vec<T> x, F f) {
 
 /// The sum of all lanes, in every lane (the order of the additions depends on the width).
 template <class T>
-Vec<T> sum_all(Vec<T> x) {
+TAPEHEAD_INLINE Vec<T> sum_all(Vec<T> x) {
   return detail::reduce<lanes<T> / 2>(x, [](Vec<T> a, Vec<T> b) { return a + b; });
 }
 /// The largest lane, in every lane; a NaN may or may not be lost.
 template <class T>
-Vec<T> max_all(Vec<T> x) {
+TAPEHEAD_INLINE Vec<T> max_all(Vec<T> x) {
   return detail::reduce<lanes<T> / 2>(x, [](Vec<T> a, Vec<T> b) { return max(a, b); });
 }
 template <class T>
-T horizontal_sum(Vec<T> x) {
+TAPEHEAD_INLINE T horizontal_sum(Vec<T> x) {
   return sum_all(x)[0];
 }
 template <class T>
-T horizontal_max(Vec<T> x) {
+TAPEHEAD_INLINE T horizontal_max(Vec<T> x) {
   return max_all(x)[0];
 }
 
 template <class T>
-bool any(Mask<T> m) {
+TAPEHEAD_INLINE bool any(Mask<T> m) {
 #if defined(TAPEHEAD_AVX512)
   return _mm512_test_epi32_mask(reinterpret_cast<__m512i>(m.v), reinterpret_cast<__m512i>(m.v)) != 0;
 #elif defined(TAPEHEAD_AVX2)
@@ -285,7 +311,7 @@ bool any(Mask<T> m) {
 }
 
 template <class T>
-bool all(Mask<T> m) {
+TAPEHEAD_INLINE bool all(Mask<T> m) {
   return !any(!m);
 }
 

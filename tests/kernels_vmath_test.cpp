@@ -113,8 +113,8 @@ void check_bounds(int count) {
   for (const auto& f : functions<T, R>()) {
     CAPTURE(f.name);
     const double worst = largest_error(f, count);
-    MESSAGE(std::string(sizeof(T) == 4 ? "float " : "double ") + f.name, ": ", worst, " ulp, bound ",
-            f.max_ulp);
+    const std::string name = (sizeof(T) == 4 ? "float " : "double ") + std::string(f.name);
+    MESSAGE(name, ": ", worst, " ulp, bound ", f.max_ulp);
     CHECK(worst <= f.max_ulp);
     CHECK(worst >
           0.4);  // nothing rounds better than half an ulp: a smaller figure means nothing was measured

@@ -49,12 +49,13 @@ Q := $(if $(filter 1,$(V)),,@)
 say = $(if $(filter 1,$(V)),,@echo "  $(1)")
 
 # ---- flags -------------------------------------------------------------------------------------------------
-# FLAGS are the same for every file. -ffp-contract=fast is what g++ does by default and drops under -std=c++20;
-# nothing here lets a compiler assume that NaN or infinity does not occur.
+# FLAGS are the same for every file. -ffp-contract=fast is what g++ does by default and drops under -std=c++20; the
+# next two free loops from errno and from the order of floating-point exceptions, of which nothing here asks. None of
+# them lets a compiler assume that NaN or infinity does not occur.
 
 WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wconversion $(if $(filter 1,$(WERROR)),-Werror)
 ABI_FLAGS := $(if $(filter 1,$(PLAIN)),-DTAPEHEAD_PLAIN)
-FLAGS := -std=c++20 -ffp-contract=fast $(WARNINGS) $(ABI_FLAGS)
+FLAGS := -std=c++20 -ffp-contract=fast -fno-math-errno -fno-trapping-math $(WARNINGS) $(ABI_FLAGS)
 CHECKED := -g -D_GLIBCXX_ASSERTIONS
 ifneq ($(SANITIZE),)
 CHECKED += -fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-pointer
@@ -227,4 +228,4 @@ $(BENCHES): %: %.o $(LIB)
 $(BUILD)/config.mk $(BUILD)/sources: ;
 
 -include $(ALL_SRC:%.cpp=$(BUILD)/%.d)
--include $(sort $(wildcard chapters/*/*.mk notebooks/*.mk))
+-include $(sort $(wildcard tests/*/*.mk chapters/*/*.mk notebooks/*.mk))

@@ -42,6 +42,7 @@ export CXX MARCH OPENMP DEBUG SANITIZE PLAIN WERROR BUILD
 .SUFFIXES:
 .SECONDARY:
 .DELETE_ON_ERROR:
+MAKEFLAGS += --no-print-directory
 ifeq ($(MAKELEVEL),0)
 MAKEFLAGS += -j$(shell nproc 2>/dev/null || getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 endif
@@ -108,7 +109,7 @@ endif
 include $(BUILD)/config.mk
 endif
 
-COMPILE = $(CXX) $(FLAGS) $(MARCH_FLAG) $(OPENMP_CXXFLAGS) $(if $(OPENMP_CXXFLAGS),,-Wno-unknown-pragmas) -Iinclude \
+COMPILE = $(CXX) $(FLAGS) $(MARCH_FLAGS) $(OPENMP_CXXFLAGS) $(if $(OPENMP_CXXFLAGS),,-Wno-unknown-pragmas) -Iinclude \
   $(LIBRARY_CPPFLAGS) $(CPPFLAGS) $(CXXFLAGS)
 LINK = $(CXX) $(OPT_PROGRAM) $(LDFLAGS)
 LDLIBS = $(LIB) $(LIBRARY_LDFLAGS) -lfmt $(OPENMP_LDFLAGS)
@@ -157,9 +158,12 @@ bench: $(BENCH_RUN) ## timings and their ceilings, beside each peer that is inst
 	  TAPEHEAD_PYTHON=$$(ls $(PEERS)/bin/python3 2>/dev/null || command -v python3 || :) $$program $(ARGS); \
 	done
 
+# PyTorch's own index has builds without the graphics libraries; where it cannot be reached, PyPI's (3 GB) will do.
 bench-peers: ## NumPy and PyTorch for `make bench` to compare with, in build/peers
-	python3 -m venv $(PEERS)
-	$(PEERS)/bin/python3 -m pip install --quiet --upgrade numpy torch
+	@python3 -m venv $(PEERS) || { echo 'on Debian and Ubuntu: apt-get install -y python3-venv'; exit 1; }
+	$(PEERS)/bin/python3 -m pip install --quiet numpy
+	$(PEERS)/bin/python3 -m pip install --quiet --retries 0 --index-url https://download.pytorch.org/whl/cpu torch \
+	  2>/dev/null || $(PEERS)/bin/python3 -m pip install --quiet torch
 	@$(PEERS)/bin/python3 -c 'import numpy, torch; print("numpy", numpy.__version__, "and torch", torch.__version__)'
 
 deps: ## install fmt and doctest with the system's package manager
@@ -170,7 +174,7 @@ install: $(LIB) ## the library, headers and pkg-config file under PREFIX=/usr/lo
 	$(foreach header,$(HEADERS),install -m 644 $(header) $(DESTDIR)$(PREFIX)/$(header) &&) :
 	install -m 644 $(LIB) $(DESTDIR)$(PREFIX)/lib/libtapehead.a
 	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' \
-	  -e 's|@CFLAGS@|$(strip $(ABI_FLAGS) $(MARCH_FLAG) $(OPENMP_CXXFLAGS) $(LIBRARY_CPPFLAGS))|' \
+	  -e 's|@CFLAGS@|$(strip $(ABI_FLAGS) $(MARCH_FLAGS) $(OPENMP_CXXFLAGS) $(LIBRARY_CPPFLAGS))|' \
 	  -e 's|@LIBS@|$(strip $(LIBRARY_LDFLAGS) -lfmt $(OPENMP_LDFLAGS))|' \
 	  .make/tapehead.pc.in >$(DESTDIR)$(PREFIX)/lib/pkgconfig/tapehead.pc
 

@@ -1,0 +1,17 @@
+#pragma once
+
+// The whole library. Each header stands alone too; from the ground up:
+#include "tapehead/error.hpp"
+#include "tapehead/shape.hpp"
+#include "tapehead/memory.hpp"
+#include "tapehead/tensor.hpp"
+#include "tapehead/tape.hpp"
+// operations
+#include "tapehead/arithmetic.hpp"
+#include "tapehead/join.hpp"
+#include "tapehead/math.hpp"
+#include "tapehead/matmul.hpp"
+#include "tapehead/reduce.hpp"
+#include "tapehead/select.hpp"
+#include "tapehead/softmax.hpp"
+#include "tapehead/views.hpp"

@@ -1,0 +1,17 @@
+#pragma once
+#include <type_traits>
+
+#include "tapehead/tape.hpp"
+
+namespace tapehead::detail {
+
+/// record() where the element type has gradients; bool and int64 tensors pass through.
+template <class E, class... W>
+Tensor<E> recorded(const Op& op, Tensor<E> out, const W&... inputs) {
+  if constexpr (std::is_floating_point_v<E>)
+    return record(op, std::move(out), inputs...);
+  else
+    return out;
+}
+
+}  // namespace tapehead::detail

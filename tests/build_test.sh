@@ -66,11 +66,14 @@ if echo 'int main() {}' | $CXX "-march=$MARCH" -fsyntax-only -x c++ - 2>/dev/nul
   judge $? "each file of the library is built for MARCH=$MARCH" "$scratch/found"
 fi
 
+# installed FOLDER: every header is there as it is here
+installed() {
+  for header in $headers; do cmp "include/$header" "$1/include/$header" || return; done
+}
+
 ! grep -n 'install  *-[a-zA-Z]*D' Makefile >"$scratch/found" &&
   own_make install PREFIX=/usr DESTDIR="$scratch/stage" >"$scratch/log" 2>&1 &&
-  for header in $headers; do
-    cmp "include/$header" "$scratch/stage/usr/include/$header" || break
-  done >>"$scratch/log" 2>&1 &&
+  installed "$scratch/stage/usr" >>"$scratch/log" 2>&1 &&
   [[ -s $scratch/stage/usr/lib/libtapehead.a ]] &&
   grep -q '^prefix=/usr$' "$scratch/stage/usr/lib/pkgconfig/tapehead.pc" &&
   own_make uninstall PREFIX=/usr DESTDIR="$scratch/stage" >>"$scratch/log" 2>&1 &&

@@ -1,5 +1,4 @@
 #pragma once
-#include <cmath>
 #include <concepts>
 #include <optional>
 #include <string>
@@ -72,8 +71,8 @@ struct Linear : Module<Linear<T>, T> {
 
   /// Weight and bias uniform in ±1/√in: torch.nn.Linear's kaiming_uniform_(a=√5), weight drawn first.
   Linear(std::int64_t in, std::int64_t out, TorchRandom& rng, bool with_bias = true)
-      : weight(rng.kaiming_uniform<T>({out, in})) {
-    if (with_bias) bias = rng.uniform<T>({out}, -1 / std::sqrt(static_cast<double>(in)), 1 / std::sqrt(static_cast<double>(in)));
+      : weight(rng.linear_weight<T>(in, out)) {
+    if (with_bias) bias = rng.linear_bias<T>(in, out);
   }
   Tensor<T> operator()(const Tensor<T>& x) const {
     const Tensor<T> y = matmul(x, weight.T());

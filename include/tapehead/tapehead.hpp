@@ -15,3 +15,10 @@
 #include "tapehead/select.hpp"
 #include "tapehead/softmax.hpp"
 #include "tapehead/views.hpp"
+// randomness and masks
+#include "tapehead/masks.hpp"
+#include "tapehead/random.hpp"
+// attention, rung by rung
+#include "tapehead/attention.hpp"
+#include "tapehead/composed.hpp"
+#include "tapehead/nn.hpp"

@@ -62,7 +62,7 @@ const Tensor<T>& Gradients<T>::operator[](const Tensor<T>& x) const {
 }
 
 template <class T>
-thread_local Tape<T>* Tape<T>::innermost_ = nullptr;
+constinit thread_local Tape<T>* Tape<T>::innermost_ = nullptr;
 
 template <class T>
 Tape<T>::Tape() : outer_(innermost_), first_id_(detail::next_id()) {

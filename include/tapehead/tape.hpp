@@ -174,7 +174,7 @@ class Tape {
   void check_stale_view(const Tensor<T>& x) const;
   Gradients<T> pull_back(int from, const Tensor<T>& dy) const;
 
-  static thread_local Tape* innermost_;
+  static constinit thread_local Tape* innermost_;  // constinit: other files read it without asking for a start-up
   Tape* outer_;
   mutable bool suspended_ = false;
   std::int64_t first_id_;                      // tensors born since have this id or more
@@ -184,6 +184,8 @@ class Tape {
   std::vector<Watched> watched_;
   detail::Arena arena_;
 };
+extern template class Tape<float>;
+extern template class Tape<double>;
 
 /// Appends the operation that made `out` to every live tape that knows one of its inputs, and returns `out`.
 template <class T, class... F>

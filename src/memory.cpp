@@ -100,9 +100,7 @@ Shared& shared() {
   return *lists;
 }
 
-// What one thread keeps, and its own count (only it writes: no locked instruction). `closed` outlives the lists:
-// tensors that die later than their thread's lists (statics, other thread_locals) go straight to the system.
-thread_local bool closed = false;
+// What one thread keeps, and its own count (only it writes: no locked instruction).
 struct Thread {
   List lists[4 * 17];  // up to largest_small = 2^16
   std::atomic<std::int64_t> blocks{0}, bytes{0};
@@ -111,7 +109,6 @@ struct Thread {
     shared().threads.push_back(this);
   }
   ~Thread() {
-    closed = true;
     for (int c = 4 * 6; c < 4 * 17; ++c) empty(lists[c], class_bytes(c));
     std::lock_guard lock(shared().mutex);
     std::erase(shared().threads, this);
@@ -119,19 +116,34 @@ struct Thread {
     shared().bytes_ended += bytes;
   }
 };
-thread_local Thread thread;
+
+// The thread's own, found without the check for a first use that a thread_local with a constructor costs. Null once the
+// thread has ended its own: tensors that die later (statics, other thread_locals) go straight to the system.
+constinit thread_local Thread* current = nullptr;
+constinit thread_local bool closed = false;
+Thread* first_use() {
+  struct Owner {
+    Thread thread;
+    Owner() { current = &thread; }
+    ~Owner() { current = nullptr, closed = true; }  // before the lists are emptied
+  };
+  if (closed) return nullptr;
+  static thread_local Owner owner;
+  return current;
+}
+Thread* mine() { return current != nullptr ? current : first_use(); }
 
 void add(std::atomic<std::int64_t>& own, std::int64_t n) {
   own.store(own.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
 }
 
 void count(std::int64_t blocks, std::int64_t bytes) {
-  if (closed) {
+  if (Thread* thread = mine()) {
+    add(thread->blocks, blocks);
+    add(thread->bytes, bytes);
+  } else {
     shared().blocks_ended += blocks;
     shared().bytes_ended += bytes;
-  } else {
-    add(thread.blocks, blocks);
-    add(thread.bytes, bytes);
   }
   if (std::abs(bytes) < static_cast<std::int64_t>(counted)) return;
   const std::int64_t held = large_held.fetch_add(bytes, std::memory_order_relaxed) + bytes;
@@ -159,7 +171,7 @@ void* allocate(std::size_t bytes) {
   const std::size_t rounded = class_bytes(c);
   void* block = nullptr;
   if (TAPEHEAD_KEEP_BLOCKS && rounded <= largest_small) {
-    if (!closed) block = pop(thread.lists[c], rounded);
+    if (Thread* thread = mine()) block = pop(thread->lists[c], rounded);
   } else if (TAPEHEAD_KEEP_BLOCKS) {
     std::lock_guard lock(shared().mutex);
     if ((block = pop(shared().lists[c], rounded))) shared().bytes -= rounded;
@@ -174,7 +186,8 @@ void release(void* block, std::size_t bytes) noexcept {
   const std::size_t rounded = class_bytes(c);
   count(-1, -static_cast<std::int64_t>(rounded));
   if (TAPEHEAD_KEEP_BLOCKS && rounded <= largest_small) {
-    if (!closed && thread.lists[c].bytes + rounded <= kept_small) return push(thread.lists[c], block, rounded);
+    Thread* thread = mine();
+    if (thread != nullptr && thread->lists[c].bytes + rounded <= kept_small) return push(thread->lists[c], block, rounded);
   } else if (TAPEHEAD_KEEP_BLOCKS) {
     std::lock_guard lock(shared().mutex);
     if (shared().bytes + rounded <= kept_large) {

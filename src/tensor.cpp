@@ -51,10 +51,17 @@ Header* new_header() {
   return header;
 }
 
+namespace {
+// One owner fewer; true for the last. Who alone holds it needs no locked instruction: nobody else can be counting.
+bool last_of(std::atomic<std::int64_t>& owners) {
+  return owners.load(std::memory_order_acquire) == 1 || owners.fetch_sub(1, std::memory_order_acq_rel) == 1;
+}
+}  // namespace
+
 void drop(const Header* header) noexcept {
-  if (header == nullptr || header->owners.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  if (header == nullptr || !last_of(header->owners)) return;
   Storage* storage = header->storage;  // none in a buffer whose allocation failed
-  if (storage != nullptr && storage->owners.fetch_sub(1, std::memory_order_acq_rel) == 1) release(storage, storage->bytes);
+  if (storage != nullptr && last_of(storage->owners)) release(storage, storage->bytes);
   release(const_cast<Header*>(header), sizeof(Header));
 }
 

@@ -151,7 +151,7 @@ TEST_CASE("tape: an error inside a pullback names its record") {
   tape.watch(x);
   auto y = record(odd_op, x * 1, wrt(x, [](const auto&) { return zeros<double>({2}); }));
   CHECK(message<GradientError>([&] { tape.backward(sum(y)); }) ==
-        "backward: in record 1 (odd, shape (3,)): sum_to: shape (2,) cannot be summed to (3,), which does not broadcast to it");
+        "backward: in record 2 (odd, shape (3,)): sum_to: shape (2,) cannot be summed to (3,), which does not broadcast to it");
 }
 
 TEST_CASE("tape: a million chained operations are differentiated and freed without recursion (row 37)") {

@@ -30,7 +30,15 @@ std::int64_t Shape::numel() const {
   return count;
 }
 
-std::string Shape::str() const { return fmt::format("({}{})", fmt::join(begin(), end(), ", "), rank_ == 1 ? "," : ""); }
+std::string Shape::str() const {
+  std::string text = "(";
+  for (int i = 0; i < rank_; ++i) {
+    if (i > 0) text += ", ";
+    text += std::to_string(sizes_[i]);
+  }
+  text += rank_ == 1 ? ",)" : ")";
+  return text;
+}
 
 Shape Shape::with(int axis, std::int64_t size) const {
   if (rank_ == max_rank)

@@ -15,6 +15,8 @@
 #include "tapehead/select.hpp"
 #include "tapehead/softmax.hpp"
 #include "tapehead/views.hpp"
+// checking
+#include "tapehead/gradcheck.hpp"
 // randomness and masks
 #include "tapehead/masks.hpp"
 #include "tapehead/random.hpp"

@@ -24,3 +24,5 @@
 #include "tapehead/attention.hpp"
 #include "tapehead/composed.hpp"
 #include "tapehead/nn.hpp"
+// looking at it
+#include "tapehead/print.hpp"

@@ -77,6 +77,29 @@ kernels::Walk walk_over(Buffer<R>& out, const Tensor<A>&... inputs) {
   return w;
 }
 
+// Up to here one call of the row is the whole of it: no walk, no threads.
+inline constexpr std::int64_t short_row = 32'768;
+
+/// y = f(x) where f works on whole runs: the vector functions of kernels/vmath.hpp. f may be given y for x.
+template <class T, class F>
+Tensor<T> map_runs(const char* op, const Tensor<T>& x, F f) {
+  Buffer<T> y(x.shape(), op);
+  const auto row = [](std::int64_t n, char* const* p, const std::int64_t* s, const void* context) {
+    T* out = reinterpret_cast<T*>(p[0]);
+    const T* in = reinterpret_cast<const T*>(p[1]);
+    if (s[1] != sizeof(T)) {
+      for (std::int64_t i = 0; i < n; ++i) out[i] = element<const T>(p[1], i, s[1]);
+      in = out;
+    }
+    (*static_cast<const F*>(context))(n, in, out);
+  };
+  if (x.is_contiguous() && y.numel() <= short_row)
+    f(y.numel(), x.data(), y.data());
+  else
+    kernels::walk(walk_over(y, x), row, &f);
+  return y;
+}
+
 /// Writes the elements of x to `out`, which is walked by the given strides.
 template <class E>
 void copy_to(E* out, const Strides& strides, const Tensor<E>& x) {
@@ -90,9 +113,6 @@ void copy_to(E* out, const Strides& strides, const Tensor<E>& x) {
   };
   kernels::walk(w, row, &same);
 }
-
-// Up to here one call of the row is the whole of it: no walk, no threads.
-inline constexpr std::int64_t short_row = 32'768;
 
 template <class R, class A, class F>
 Tensor<R> map(const char* op, const Tensor<A>& a, const F& f) {

@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 
 #include "elementwise.hpp"
+#include "kernels/vmath.hpp"
 #include "tapehead/arithmetic.hpp"
 #include "tapehead/error.hpp"
 #include "tapehead/select.hpp"
@@ -14,18 +16,19 @@
 namespace tapehead {
 
 using detail::map;
+using detail::map_runs;
 
 const Op exp_op{"exp", "y = exp(x)", "dx = dy y"};
 template <std::floating_point T>
 Tensor<T> exp(const Tensor<T>& x) {
-  auto y = map<T>("exp", x, [](T v) { return std::exp(v); });
+  auto y = map_runs("exp", x, kernels::exp_n<T>);
   return record(exp_op, y, wrt(x, [y](const auto& dy) { return dy * y; }));
 }
 
 const Op log_op{"log", "y = log(x)", "dx = dy / x"};
 template <std::floating_point T>
 Tensor<T> log(const Tensor<T>& x) {
-  auto y = map<T>("log", x, [](T v) { return std::log(v); });
+  auto y = map_runs("log", x, kernels::log_n<T>);
   return record(log_op, std::move(y), wrt(x, [x](const auto& dy) { return dy / x; }));
 }
 
@@ -48,14 +51,14 @@ Tensor<T> abs(const Tensor<T>& x) {
 const Op tanh_op{"tanh", "y = tanh(x)", "dx = dy (1 - y²)"};
 template <std::floating_point T>
 Tensor<T> tanh(const Tensor<T>& x) {
-  auto y = map<T>("tanh", x, [](T v) { return std::tanh(v); });
+  auto y = map_runs("tanh", x, kernels::tanh_n<T>);
   return record(tanh_op, y, wrt(x, [y](const auto& dy) { return dy * (1 - y * y); }));
 }
 
 const Op erf_op{"erf", "y = erf(x)", "dx = dy 2/√π exp(-x²)"};
 template <std::floating_point T>
 Tensor<T> erf(const Tensor<T>& x) {
-  auto y = map<T>("erf", x, [](T v) { return std::erf(v); });
+  auto y = map_runs("erf", x, kernels::erf_n<T>);
   return record(erf_op, std::move(y),
                 wrt(x, [x](const auto& dy) { return dy * exp(-(x * x)) * (2 * std::numbers::inv_sqrtpi); }));
 }
@@ -63,7 +66,7 @@ Tensor<T> erf(const Tensor<T>& x) {
 const Op sigmoid_op{"sigmoid", "y = 1 / (1 + exp(-x))", "dx = dy y (1 - y)"};
 template <std::floating_point T>
 Tensor<T> sigmoid(const Tensor<T>& x) {
-  auto y = map<T>("sigmoid", x, [](T v) { return 1 / (1 + std::exp(-v)); });
+  auto y = map_runs("sigmoid", x, kernels::sigmoid_n<T>);
   return record(sigmoid_op, y, wrt(x, [y](const auto& dy) { return dy * y * (1 - y); }));
 }
 
@@ -96,6 +99,21 @@ Tensor<T> gelu_tanh_slope(const Tensor<T>& x) {
   return (t + 1) * 0.5 + near * (1 - t * t) * du * 0.5;
 }
 
+// x σ(f(x)); where σ is 0 its limit is 0, also for x = -∞, where the product would be NaN.
+template <class T, class F>
+Tensor<T> gated(const Tensor<T>& x, const F& f) {
+  return map_runs("gate", x, [f](std::int64_t n, const T* in, T* out) {
+    constexpr std::int64_t piece = 512;
+    T gate[piece];
+    for (std::int64_t start = 0; start < n; start += piece) {
+      const std::int64_t size = std::min(piece, n - start);
+      for (std::int64_t i = 0; i < size; ++i) gate[i] = f(in[start + i]);
+      kernels::sigmoid_n(size, gate, gate);
+      for (std::int64_t i = 0; i < size; ++i) out[start + i] = gate[i] == 0 ? -T{0} : in[start + i] * gate[i];
+    }
+  });
+}
+
 }  // namespace
 
 const Op gelu_op{"gelu", "y = x Φ(x)", "dx = dy (Φ(x) + x Φ'(x))"};
@@ -109,16 +127,15 @@ Tensor<T> gelu(const Tensor<T>& x, Gelu form) {
     });
     return record(gelu_op, std::move(y), wrt(x, [x](const auto& dy) { return dy * gelu_slope(x); }));
   }
-  auto y = map<T>("gelu", x, [](T v) {
-    return T(0.5) * v * (1 + std::tanh(T(tanh_scale) * (v + T(tanh_cubic) * v * v * v)));
-  });
+  // ½ (1 + tanh u) is σ(2u), which keeps its digits where tanh u is near -1.
+  auto y = gated(x, [](T v) { return T(2 * tanh_scale) * (v + T(tanh_cubic) * v * v * v); });
   return record(gelu_tanh_op, std::move(y), wrt(x, [x](const auto& dy) { return dy * gelu_tanh_slope(x); }));
 }
 
 const Op silu_op{"silu", "y = x σ(x)", "dx = dy σ(x) (1 + x (1 - σ(x)))"};
 template <std::floating_point T>
 Tensor<T> silu(const Tensor<T>& x) {
-  auto y = map<T>("silu", x, [](T v) { return v / (1 + std::exp(-v)); });
+  auto y = gated(x, [](T v) { return v; });
   return record(silu_op, std::move(y), wrt(x, [x](const auto& dy) {
     const auto s = sigmoid(x);
     return dy * s * (x * (1 - s) + 1);

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 
 #include "tapehead/error.hpp"
 
@@ -22,8 +21,7 @@ std::int64_t Shape::numel() const {
   for (std::int64_t size : *this) {
     if (size < 0) throw ShapeError(fmt::format("shape: {} has a negative size", str()));
     empty |= size == 0;
-    overflow |= size != 0 && count > std::numeric_limits<std::int64_t>::max() / size;
-    if (!overflow && size != 0) count *= size;
+    overflow |= size != 0 && __builtin_mul_overflow(count, size, &count);
   }
   if (empty) return 0;
   if (overflow) throw ShapeError(fmt::format("shape: {} has more than 2^63 - 1 elements", str()));

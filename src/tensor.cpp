@@ -34,8 +34,8 @@ const Header& empty_header() {
   return *header;
 }
 
-Storage* new_storage(const char* op, const Shape& shape, std::size_t element_bytes) {
-  const auto count = static_cast<std::uint64_t>(shape.numel());
+Storage* new_storage(const char* op, const Shape& shape, std::int64_t numel, std::size_t element_bytes) {
+  const auto count = static_cast<std::uint64_t>(numel);
   if (count > (std::uint64_t{1} << 62) / element_bytes)
     throw ShapeError(fmt::format("{}: shape {} of {}-byte elements is more memory than there can be", op, shape.str(),
                                  element_bytes));
@@ -102,11 +102,11 @@ void collect(const Nested<E>& nested, int depth, const Shape& shape, E*& out) {
 
 template <class E>
 Buffer<E>::Buffer(const Shape& shape, const char* op) : Buffer() {
-  header_->storage = detail::new_storage(op, shape, sizeof(E));
+  header_->numel = shape.numel();
+  header_->storage = detail::new_storage(op, shape, header_->numel, sizeof(E));
   header_->data = header_->storage->elements();
   header_->shape = shape;
   header_->strides = row_major(shape);
-  header_->numel = shape.numel();
 }
 
 template <class E>

@@ -45,7 +45,7 @@ struct Header {
 
 std::int64_t next_id();
 const Header& empty_header();
-Storage* new_storage(const char* op, const Shape& shape, std::size_t element_bytes);
+Storage* new_storage(const char* op, const Shape& shape, std::int64_t numel, std::size_t element_bytes);
 Header* new_header();
 void drop(const Header* header) noexcept;
 [[noreturn]] void throw_not_scalar(const Shape& shape);

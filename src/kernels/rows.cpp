@@ -1,0 +1,76 @@
+#include "kernels/rows.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "kernels/vmath.hpp"
+
+namespace tapehead::kernels {
+namespace {
+
+// 16 interleaved partial results: independent of each other, so that the compiler makes vectors of them.
+constexpr std::int64_t ways = 16;
+
+template <class T>
+T max_of(std::int64_t n, const T* x) {
+  T best[ways];
+  std::fill_n(best, ways, -std::numeric_limits<T>::infinity());
+  std::int64_t i = 0;
+  for (; i + ways <= n; i += ways)
+    for (std::int64_t w = 0; w < ways; ++w) best[w] = x[i + w] > best[w] ? x[i + w] : best[w];
+  for (; i < n; ++i) best[0] = x[i] > best[0] ? x[i] : best[0];
+  return *std::max_element(best, best + ways);
+}
+
+template <class T>
+double sum_of(std::int64_t n, const T* x) {
+  double total[ways] = {};
+  std::int64_t i = 0;
+  for (; i + ways <= n; i += ways)
+    for (std::int64_t w = 0; w < ways; ++w) total[w] += static_cast<double>(x[i + w]);
+  for (; i < n; ++i) total[i % ways] += static_cast<double>(x[i]);
+  for (std::int64_t half = ways / 2; half > 0; half /= 2)
+    for (std::int64_t w = 0; w < half; ++w) total[w] += total[w + half];
+  return total[0];
+}
+
+template <class T>
+void exp_shifted(std::int64_t n, const T* x, T shift, T* y) {
+  for (std::int64_t i = 0; i < n; ++i) y[i] = x[i] - shift;
+  exp_n(n, y, y);
+}
+
+}  // namespace
+
+template <class T>
+SumExp<T> sum_exp_row(std::int64_t n, const T* x) {
+  constexpr std::int64_t piece = 512;
+  T y[piece];
+  const T max = max_of(n, x);
+  double total = 0;
+  for (std::int64_t i = 0; i < n; i += piece) {
+    exp_shifted(std::min(piece, n - i), x + i, max, y);
+    total += sum_of(std::min(piece, n - i), y);
+  }
+  return {max, std::log(total)};
+}
+
+template <class T>
+void softmax_row(std::int64_t n, const T* s, T* a, bool empty_is_zero) {
+  const T max = max_of(n, s), lowest = -std::numeric_limits<T>::infinity();
+  if (empty_is_zero && max == lowest && std::all_of(s, s + n, [=](T v) { return v == lowest; })) {
+    std::fill_n(a, n, T{0});
+    return;
+  }
+  exp_shifted(n, s, max, a);
+  const T total = static_cast<T>(sum_of(n, a));  // a NaN anywhere makes the sum, and with it the row, NaN
+  for (std::int64_t i = 0; i < n; ++i) a[i] /= total;
+}
+
+template SumExp<float> sum_exp_row(std::int64_t, const float*);
+template SumExp<double> sum_exp_row(std::int64_t, const double*);
+template void softmax_row(std::int64_t, const float*, float*, bool);
+template void softmax_row(std::int64_t, const double*, double*, bool);
+
+}  // namespace tapehead::kernels

@@ -50,9 +50,9 @@ Q := $(if $(filter 1,$(V)),,@)
 say = $(if $(filter 1,$(V)),,@echo "  $(1)")
 
 # ---- flags -------------------------------------------------------------------------------------------------
-# FLAGS are the same for every file. -ffp-contract=fast is what g++ does by default and drops under -std=c++20; the
-# next two free loops from errno and from the order of floating-point exceptions, of which nothing here asks. None of
-# them lets a compiler assume that NaN or infinity does not occur.
+# FLAGS are the same for every file. -ffp-contract=fast is what g++ does by default and drops under -std=c++20;
+# the next two free loops from errno and from the order of floating-point exceptions, of which nothing here asks.
+# None of them lets a compiler assume that NaN or infinity does not occur.
 
 WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wconversion $(if $(filter 1,$(WERROR)),-Werror)
 ABI_FLAGS := $(if $(filter 1,$(PLAIN)),-DTAPEHEAD_PLAIN)
@@ -92,8 +92,8 @@ SECTIONS := $(SECTION_SRC:%.cpp=$(BUILD)/%)
 REPORT := $(REPORT_SRC:%.cpp=$(BUILD)/%)
 BENCHES := $(BENCH_SRC:%.cpp=$(BUILD)/%)
 
-# Programs that `make test` runs after the tests, from the top folder. Each counts as one, or, when its last line is
-# `N passed, M failed`, as that many. Add to it from an included .mk: CHECKS += chapters/x/check.sh
+# Programs that `make test` runs after the tests, from the top folder. Each counts as one, or, when its last line
+# is `N passed, M failed`, as that many. Add to it from an included .mk: CHECKS += chapters/x/check.sh
 CHECKS := tests/run_test.sh tests/build_test.sh
 
 # ---- what the compiler can do: asked once per build folder -------------------------------------------------
@@ -109,8 +109,8 @@ endif
 include $(BUILD)/config.mk
 endif
 
-COMPILE = $(CXX) $(FLAGS) $(MARCH_FLAGS) $(OPENMP_CXXFLAGS) $(if $(OPENMP_CXXFLAGS),,-Wno-unknown-pragmas) -Iinclude \
-  $(LIBRARY_CPPFLAGS) $(CPPFLAGS) $(CXXFLAGS)
+COMPILE = $(CXX) $(FLAGS) $(QUIET_FLAGS) $(MARCH_FLAGS) $(OPENMP_CXXFLAGS) -Iinclude $(LIBRARY_CPPFLAGS) \
+  $(CPPFLAGS) $(CXXFLAGS)
 LINK = $(CXX) $(OPT_PROGRAM) $(LDFLAGS)
 LDLIBS = $(LIB) $(LIBRARY_LDFLAGS) -lfmt $(OPENMP_LDFLAGS)
 TAPEHEAD_COMPILE = $(COMPILE) $(OPT_PROGRAM)
@@ -158,13 +158,13 @@ bench: $(BENCH_RUN) ## timings and their ceilings, beside each peer that is inst
 	  TAPEHEAD_PYTHON=$$(ls $(PEERS)/bin/python3 2>/dev/null || command -v python3 || :) $$program $(ARGS); \
 	done
 
-# PyTorch's own index has builds without the graphics libraries; where it cannot be reached, PyPI's (3 GB) will do.
+# PyTorch's own index has builds without the graphics libraries; where it cannot be reached, PyPI's 3 GB do.
 bench-peers: ## NumPy and PyTorch for `make bench` to compare with, in build/peers
 	@python3 -m venv $(PEERS) || { echo 'on Debian and Ubuntu: apt-get install -y python3-venv'; exit 1; }
-	$(PEERS)/bin/python3 -m pip install --quiet numpy
-	$(PEERS)/bin/python3 -m pip install --quiet --retries 0 --index-url https://download.pytorch.org/whl/cpu torch \
-	  2>/dev/null || $(PEERS)/bin/python3 -m pip install --quiet torch
-	@$(PEERS)/bin/python3 -c 'import numpy, torch; print("numpy", numpy.__version__, "and torch", torch.__version__)'
+	$(PEERS)/bin/pip install --quiet numpy
+	$(PEERS)/bin/pip install --quiet --retries 0 --index-url https://download.pytorch.org/whl/cpu torch \
+	  2>/dev/null || $(PEERS)/bin/pip install --quiet torch
+	@$(PEERS)/bin/python3 -c 'import numpy, torch; print("numpy", numpy.__version__, "torch", torch.__version__)'
 
 deps: ## install fmt and doctest with the system's package manager
 	@.make/deps --all
@@ -184,15 +184,16 @@ uninstall: ## what `make install` put there
 	-rmdir $(DESTDIR)$(PREFIX)/include/tapehead/kernels $(DESTDIR)$(PREFIX)/include/tapehead
 
 format: ## clang-format over all C++ files
-	clang-format -i $(HEADERS) $(sort $(ALL_SRC) $(wildcard src/*.hpp src/kernels/*.hpp tests/*.hpp tests/bench/*.hpp \
-	  $(CHAPTER)/*.hpp))
+	clang-format -i $(HEADERS) $(sort $(ALL_SRC) \
+	  $(wildcard src/*.hpp src/kernels/*.hpp tests/*.hpp tests/bench/*.hpp $(CHAPTER)/*.hpp))
 
 clean: ## delete the build folders
 	rm -rf $(if $(filter command% env%,$(origin BUILD)),$(BUILD),build)
 
 # ---- rules -------------------------------------------------------------------------------------------------
 
-$(BUILD)/src/random.o: FILE_FLAGS := -ffp-contract=off  # the book's seeds, bit for bit: no multiply-adds but its own
+# The book's seeds, bit for bit: no multiply-adds but those that the code asks for.
+$(BUILD)/src/random.o: FILE_FLAGS := -ffp-contract=off
 
 $(BUILD)/src/%.o: src/%.cpp $(BUILD)/config.mk
 	$(call say,$<)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Tests what a reader's own program relies on: headers that compile alone, units that link, and `make install`.
-# Nothing is built again when neither the headers, the library nor the build have changed since all of it passed.
+# Nothing is built again when the headers, the library and the build are as they were when all of it passed.
 set -u
 stamp=$BUILD/tests/build_test.passed
 inputs=(include Makefile .make "$0" "$BUILD/libtapehead.a" "$BUILD/config.mk")
@@ -37,7 +37,8 @@ own_make() { env MAKEFLAGS= MFLAGS= MAKELEVEL=0 "$TAPEHEAD_MAKE" --no-print-dire
 each_alone "$TAPEHEAD_COMPILE" >"$scratch/log" 2>&1
 judge $? "row 47: each of $(wc -w <<<"$headers" | tr -d ' ') headers compiles alone with $CXX" "$scratch/log"
 
-libcxx="clang++ -stdlib=libc++ -std=c++20 -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-unknown-pragmas -Iinclude"
+libcxx='clang++ -stdlib=libc++ -std=c++20 -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-unknown-pragmas'
+libcxx="$libcxx -Iinclude"
 if echo '#include <vector>' | $libcxx -fsyntax-only -x c++ - 2>/dev/null; then
   each_alone "$libcxx" >"$scratch/log" 2>&1
   judge $? 'row 47: each header compiles alone with clang++ and libc++' "$scratch/log"
@@ -52,12 +53,12 @@ for unit in first second; do
   $TAPEHEAD_COMPILE -O0 -c "$scratch/$unit.cpp" -o "$scratch/$unit.o" &
 done >"$scratch/log" 2>&1
 wait
-$TAPEHEAD_LINK "$scratch/first.o" "$scratch/second.o" $TAPEHEAD_LDLIBS -o "$scratch/linked" >>"$scratch/log" 2>&1
+$TAPEHEAD_LINK "$scratch"/{first,second}.o $TAPEHEAD_LDLIBS -o "$scratch/linked" >>"$scratch/log" 2>&1
 judge $? 'row 46: two units that include everything link' "$scratch/log"
 
 own_make -B -n V=1 all >"$scratch/log" 2>&1
-[[ $(grep -c -e '-std=c++20' "$scratch/log") -gt 1 ]] && ! grep -e '-ffast-math' -e '-Ofast' -e '-ffinite-math-only' \
-  -e '-funsafe-math' "$scratch/log" >"$scratch/found"
+[[ $(grep -c -e '-std=c++20' "$scratch/log") -gt 1 ]] &&
+  ! grep -e '-ffast-math' -e '-Ofast' -e '-ffinite-math-only' -e '-funsafe-math' "$scratch/log" >"$scratch/found"
 judge $? 'row 48: no command of the build lets NaN and infinity be ignored' "$scratch/found"
 
 # What was found to work has to arrive: a flag lost on its way costs speed and nothing else shows it.
@@ -78,7 +79,7 @@ installed() {
   grep -q '^prefix=/usr$' "$scratch/stage/usr/lib/pkgconfig/tapehead.pc" &&
   own_make uninstall PREFIX=/usr DESTDIR="$scratch/stage" >>"$scratch/log" 2>&1 &&
   [[ -z $(find "$scratch/stage" -type f) ]]
-judge $? 'row 49: make install PREFIX=/usr DESTDIR=... puts its files there, and uninstall removes them' "$scratch/log"
+judge $? 'row 49: make install PREFIX=/usr DESTDIR=... puts its files there; uninstall removes them' "$scratch/log"
 
 # flags --cflags|--libs: what tapehead.pc asks for, by pkg-config where there is one
 flags() {
@@ -87,7 +88,8 @@ flags() {
     PKG_CONFIG_PATH=${pc%/*} pkg-config "$1" tapehead
   else
     local field=Cflags && [[ $1 == --libs ]] && field=Libs
-    sed -n "s|^$field: ||p" "$pc" | sed "s|\${libdir}|$scratch/prefix/lib|g; s|\${includedir}|$scratch/prefix/include|g"
+    sed -n "s|^$field: ||p" "$pc" |
+      sed "s|\${libdir}|$scratch/prefix/lib|g; s|\${includedir}|$scratch/prefix/include|g"
   fi
 }
 mkdir "$scratch/elsewhere"
@@ -103,11 +105,12 @@ int main() {
   return grad[x].at({1, 0}) == 6 ? 0 : 1;
 }
 EOF
+compiler="$CXX ${SANITIZE:+-fsanitize=$SANITIZE}"
 seconds=$(
   {
     own_make install PREFIX="$scratch/prefix" DESTDIR= && cd "$scratch/elsewhere" &&
-      TIMEFORMAT='%R %U' && time $CXX -O1 $(flags --cflags) ${SANITIZE:+-fsanitize=$SANITIZE} -c program.cpp &&
-      $CXX ${SANITIZE:+-fsanitize=$SANITIZE} program.o $(flags --libs) -o program && ./program
+      TIMEFORMAT='%R %U' && time $compiler -O1 $(flags --cflags) -c program.cpp &&
+      $compiler program.o $(flags --libs) -o program && ./program
   } 2>&1 >"$scratch/log" | tee "$scratch/errors" | sed -n 's/^\([0-9.]* [0-9.]*\)$/\1/p'
   exit "${PIPESTATUS[0]}"
 )
@@ -118,7 +121,7 @@ judge $status "row 49: a program outside the tree builds with pkg-config's flags
 # A limit far above the 2.5 s that it should take: this machine may be slow or busy, but not that slow.
 set -- ${seconds:-99 99}
 awk -v user="${2/,/.}" 'BEGIN { exit !(user < 10) }'
-judge $? "compiling that program, with the one header for everything, took $1 s ($2 s of processor; wanted: under 2.5)"
+judge $? "compiling it, with the one header for everything, took $1 s ($2 s of processor; wanted: under 2.5)"
 
 result="$passed passed, $failed failed"
 ((failed == 0)) && echo "$result" >"$stamp"

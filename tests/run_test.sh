@@ -1,5 +1,5 @@
 #!/bin/sh
-# Tests tests/run.sh, on which every other test relies to be heard: a failing, crashing or vanishing test must show.
+# Tests tests/run.sh, on which every other test relies to be heard: a failing, crashing or vanishing test shows.
 set -u
 scratch=$(mktemp -d "${TMPDIR:-/tmp}/tapehead.XXXXXX") || exit 1
 trap 'rm -rf "$scratch"' EXIT

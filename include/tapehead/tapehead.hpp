@@ -23,6 +23,12 @@
 // attention, rung by rung
 #include "tapehead/attention.hpp"
 #include "tapehead/composed.hpp"
+#include "tapehead/cache.hpp"
+#include "tapehead/paged_cache.hpp"
+#include "tapehead/prefix_tree.hpp"
 #include "tapehead/nn.hpp"
 // looking at it
 #include "tapehead/print.hpp"
+// files
+#include "tapehead/arrays.hpp"
+#include "tapehead/npy.hpp"

@@ -23,9 +23,6 @@
 // attention, rung by rung
 #include "tapehead/attention.hpp"
 #include "tapehead/composed.hpp"
-#include "tapehead/cache.hpp"
-#include "tapehead/paged_cache.hpp"
-#include "tapehead/prefix_tree.hpp"
 #include "tapehead/nn.hpp"
 // looking at it
 #include "tapehead/print.hpp"

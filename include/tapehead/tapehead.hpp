@@ -8,10 +8,16 @@
 #include "tapehead/tape.hpp"
 // operations
 #include "tapehead/arithmetic.hpp"
+#include "tapehead/dropout.hpp"
+#include "tapehead/einsum.hpp"
+#include "tapehead/indexing.hpp"
 #include "tapehead/join.hpp"
+#include "tapehead/loss.hpp"
 #include "tapehead/math.hpp"
 #include "tapehead/matmul.hpp"
+#include "tapehead/norm.hpp"
 #include "tapehead/reduce.hpp"
+#include "tapehead/rope.hpp"
 #include "tapehead/select.hpp"
 #include "tapehead/softmax.hpp"
 #include "tapehead/views.hpp"
@@ -23,6 +29,9 @@
 // attention, rung by rung
 #include "tapehead/attention.hpp"
 #include "tapehead/composed.hpp"
+#include "tapehead/cache.hpp"
+#include "tapehead/paged_cache.hpp"
+#include "tapehead/prefix_tree.hpp"
 #include "tapehead/nn.hpp"
 // looking at it
 #include "tapehead/print.hpp"

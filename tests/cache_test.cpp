@@ -1,0 +1,280 @@
+// Caches: whatever way a sequence is cut into chunks, what decode() gives is those rows of attention over all
+// of it.
+#include <utility>
+#include <vector>
+
+#include "tapehead/tapehead.hpp"
+#include "testing.hpp"
+
+using namespace tapehead;
+using testing::message;
+
+namespace {
+
+// The same sums in another order: a few ε.
+template <class T>
+bool close(const Tensor<T>& a, const Tensor<T>& b) {
+  constexpr double tolerance = sizeof(T) == 4 ? 3e-6 : 1e-13;
+  return a.shape() == b.shape() && allclose(a, b, tolerance, tolerance);
+}
+
+// All ways to write n as a sum of positive numbers in order.
+std::vector<std::vector<std::int64_t>> splits(std::int64_t n) {
+  std::vector<std::vector<std::int64_t>> all;
+  for (unsigned cuts = 0; cuts < 1u << (n - 1); ++cuts) {
+    all.push_back({1});
+    for (std::int64_t i = 0; i + 1 < n; ++i)
+      if (cuts >> i & 1)
+        all.back().push_back(1);
+      else
+        ++all.back().back();
+  }
+  return all;
+}
+
+// Appends and decodes chunk by chunk; the outputs, put together again.
+template <class Cache, class T>
+Tensor<T> decoded(Cache cache, const std::vector<std::int64_t>& chunks, const Tensor<T>& q,
+                  const Tensor<T>& k, const Tensor<T>& v, const AttentionOptions<T>& options = {}) {
+  std::vector<Tensor<T>> out;
+  std::int64_t at = 0;
+  for (std::int64_t n : chunks) {
+    const auto part = [&](const Tensor<T>& x) { return slice(x, -2, at, at + n); };
+    cache.append(part(k), part(v));
+    out.push_back(decode(part(q), cache, options));
+    at += n;
+  }
+  return cat(out, -2);
+}
+
+template <class T>
+struct Sequences {
+  Tensor<T> q, k, v;
+  Sequences(const Shape& q_lead, const Shape& lead, std::int64_t L, std::int64_t d, std::int64_t dv,
+            int seed = 1) {
+    TorchRandom rng(seed);
+    const auto rows = [L](const Shape& s, std::int64_t width) {
+      return s.with(s.rank(), L).with(s.rank() + 1, width);
+    };
+    q = rng.randn<T>(rows(q_lead, d)), k = rng.randn<T>(rows(lead, d)), v = rng.randn<T>(rows(lead, dv));
+  }
+};
+
+}  // namespace
+
+TEST_CASE("KVCache: every split of a sequence gives the full forward pass") {
+  struct Kind {
+    Shape q_lead, lead;
+    std::int64_t d, dv;
+  };
+  for (const Kind& kind :
+       {Kind{{}, {}, 3, 5}, Kind{{2}, {2}, 4, 4}, Kind{{2, 3}, {2, 3}, 5, 2}, Kind{{2, 6}, {2, 2}, 17, 19}}) {
+    const Sequences<double> s(kind.q_lead, kind.lead, 7, kind.d, kind.dv);
+    const auto whole = attention(s.q, s.k, s.v, {.causal = true, .enable_gqa = kind.q_lead.rank() > 0});
+    for (const auto& chunks : splits(7)) {
+      CAPTURE(chunks.size());
+      CHECK(close(decoded(KVCache<double>(kind.lead, 9, kind.d, kind.dv), chunks, s.q, s.k, s.v), whole.out));
+    }
+  }
+}
+
+TEST_CASE("KVCache: long sequences in float, few queries and many") {
+  const Sequences<float> s({2, 4}, {2, 2}, 1100, 64, 48);
+  const auto whole = attention(s.q, s.k, s.v, {.causal = true, .enable_gqa = true}).out;
+  for (const auto& chunks :
+       std::vector<std::vector<std::int64_t>>{{1099, 1}, {1, 1093, 6}, {500, 8, 3, 588, 1}, {1100}})
+    CHECK(close(decoded(KVCache<float>({2, 2}, 1100, 64, 48), chunks, s.q, s.k, s.v), whole));
+}
+
+TEST_CASE("KVCache: scale, bias, mask and strided inputs") {
+  const Sequences<double> s({2, 4}, {2, 2}, 9, 6, 3);
+  KVCache<double> cache({2, 2}, 9, 6, 3);
+  cache.append(mT(contiguous(mT(s.k))), mT(contiguous(mT(s.v))));
+  CHECK(equal(cache.keys(), s.k));
+  CHECK(equal(cache.values(), s.v));
+  const auto last = mT(contiguous(mT(slice(s.q, -2, 7, 9))));
+  for (double scale : {0.0, -1.0, 0.3})
+    CHECK(close(
+        decode(last, cache, {.scale = scale}),
+        slice(attention(s.q, s.k, s.v, {.causal = true, .scale = scale, .enable_gqa = true}).out, -2, 7, 9)));
+  const auto bias = NumpyRandom(5).randn({4, 9, 9});
+  const auto mask = padding_mask({4, 9}, 9);
+  const auto whole =
+      attention(s.q, s.k, s.v, {.mask = mask, .bias = bias, .causal = true, .enable_gqa = true}).out;
+  CHECK(close(decode(last, cache, {.mask = mask, .bias = slice(bias, 1, 7, 9)}), slice(whole, -2, 7, 9)));
+}
+
+TEST_CASE("KVCache: the new tokens stand behind the history, in prefill too") {
+  const auto column = [](std::initializer_list<double> v) {
+    return from_vector(std::vector<double>(v), {static_cast<std::int64_t>(v.size()), 1});
+  };
+  KVCache<double> cache({}, 5, 1);
+  cache.append(zeros<double>({3, 1}), column({1, 2, 3}));
+  CHECK(decode(zeros<double>({3, 1}), cache).to_vector() == std::vector<double>{1, 1.5, 2});
+  cache.append(zeros<double>({1, 1}), column({4}));
+  CHECK(decode(zeros<double>({1, 1}), cache).item() == 2.5);
+  cache.truncate(3);
+  cache.append(zeros<double>({2, 1}), column({4, 5}));
+  CHECK(decode(zeros<double>({2, 1}), cache).to_vector() == std::vector<double>{2.5, 3});
+}
+
+TEST_CASE("KVCache: past its capacity nothing is written") {
+  KVCache<float> cache({1, 2}, 4, 3);
+  const auto rows = TorchRandom(1).randn({1, 2, 5, 3});
+  cache.append(slice(rows, 2, 0, 4), slice(rows, 2, 1, 5));
+  const auto keys = cache.keys().to_vector();
+  CHECK(message<ValueError>([&] { cache.append(slice(rows, 2, 0, 1), slice(rows, 2, 0, 1)); }) ==
+        "KVCache.append: 1 more tokens behind 4 pass the capacity of 4; make the cache with a larger one, "
+        "truncate() it, or use a "
+        "SlidingKVCache");
+  CHECK(cache.length() == 4);
+  CHECK(cache.keys().to_vector() == keys);
+  CHECK(equal(cache.values(), slice(rows, 2, 1, 5)));
+  cache.append(slice(rows, 2, 0, 0), slice(rows, 2, 0, 0));  // no tokens are always room enough
+  CHECK(cache.length() == 4);
+}
+
+TEST_CASE("KVCache: a view that was handed out never changes") {
+  const auto rows = [](double from, std::int64_t n) {
+    return arange<double>(from, from + static_cast<double>(n)).reshape({n, 1});
+  };
+  KVCache<double> cache({}, 8, 1);
+  cache.append(rows(0, 3), rows(10, 3));
+  const auto early = cache.keys();
+  cache.append(rows(3, 2), rows(13, 2));
+  CHECK(early.data() == cache.keys().data());  // appending moves nothing
+  const auto late = cache.keys();
+  cache.truncate(2);
+  cache.append(rows(70, 4), rows(80, 4));  // would overwrite rows that `late` shows
+  CHECK(early.to_vector() == std::vector<double>{0, 1, 2});
+  CHECK(late.to_vector() == std::vector<double>{0, 1, 2, 3, 4});
+  CHECK(cache.keys().to_vector() == std::vector<double>{0, 1, 70, 71, 72, 73});
+  CHECK(cache.values().to_vector() == std::vector<double>{10, 11, 80, 81, 82, 83});
+}
+
+TEST_CASE("KVCache: rows that nobody sees are used again") {
+  KVCache<double> cache({}, 4, 1);
+  cache.append(ones<double>({3, 1}), ones<double>({3, 1}));
+  const double* where = cache.keys().data();
+  cache.truncate(1);
+  cache.append(zeros<double>({3, 1}), zeros<double>({3, 1}));
+  CHECK(cache.keys().data() == where);
+  CHECK(cache.keys().to_vector() == std::vector<double>{1, 0, 0, 0});
+}
+
+TEST_CASE("KVCache: copies share their rows and part ways") {
+  const auto one = [](double x) { return full<double>({1, 1}, x); };
+  KVCache<double> a({}, 4, 1);
+  a.append(one(1), one(1));
+  KVCache<double> b = a, c = a;
+  a.append(one(2), one(2));
+  b.append(one(3), one(3));
+  b.append(one(4), one(4));
+  c.append(one(5), one(5));
+  a.append(one(6), one(6));
+  CHECK(a.keys().to_vector() == std::vector<double>{1, 2, 6});
+  CHECK(b.keys().to_vector() == std::vector<double>{1, 3, 4});
+  CHECK(c.keys().to_vector() == std::vector<double>{1, 5});
+  CHECK(a.keys().data() != b.keys().data());
+}
+
+TEST_CASE("KVCache: what a tape knows is refused, a query of a tape is not") {
+  const Sequences<double> s({}, {}, 3, 2, 2);
+  KVCache<double> cache({}, 3, 2);
+  Tape<double> tape;
+  tape.watch({s.q, s.k});
+  CHECK(message<GradientError>([&] { cache.append(s.k, s.v); }) ==
+        "KVCache.append: a tape knows k, and what goes through a cache has no gradient; append detach(x) to "
+        "say that none is wanted, or "
+        "decode outside the tape's scope");
+  CHECK(cache.length() == 0);
+  cache.append(detach(s.k), s.v);
+  const auto grad = tape.backward(sum(decode(s.q, cache)));
+  const auto by_hand =
+      attention_backward(detach(s.q), detach(s.k), s.v, ones<double>({3, 2}), {.causal = true});
+  CHECK(close(grad[s.q], by_hand.dQ));
+  CHECK(equal(grad[s.k], zeros<double>({3, 2})));
+}
+
+TEST_CASE("KVCache: errors") {
+  KVCache<double> cache({2, 4}, 3, 5, 6);
+  const auto k = zeros<double>({2, 4, 1, 5}), v = zeros<double>({2, 4, 1, 6});
+  CHECK(message<ShapeError>([&] { cache.append(v, v); }) ==
+        "KVCache.append: k (2, 4, 1, 6) and v (2, 4, 1, 6); this cache takes k (2, 4, n, 5) and v (2, 4, n, "
+        "6)");
+  CHECK(message<ShapeError>([&] { cache.append(k, zeros<double>({2, 4, 2, 6})); }) != "[nothing was thrown]");
+  CHECK(message<ShapeError>([&] { cache.append(zeros<double>({4, 1, 5}), v); }) != "[nothing was thrown]");
+  cache.append(k, v);
+  CHECK(message<ValueError>([&] {
+          decode(zeros<double>({2, 4, 2, 5}), cache);
+        }) ==
+        "decode: 2 queries and 1 tokens in the cache; append the keys and values of the new tokens first");
+  CHECK(message<ShapeError>([&] {
+          decode(zeros<double>({2, 6, 1, 5}), cache);
+        }) ==
+        "decode: q (2, 6, 1, 5) on a cache of (2, 4) with keys of width 5; q is (…, n, width), its last "
+        "leading axis (the heads) the "
+        "cache's or a multiple of it");
+  CHECK(message<ShapeError>([&] { decode(zeros<double>({1, 4, 1, 5}), cache); }) != "[nothing was thrown]");
+  CHECK(message<ShapeError>([&] { decode(zeros<double>({2, 4, 1, 4}), cache); }) != "[nothing was thrown]");
+  CHECK(message<ValueError>([&] { cache.truncate(2); }) ==
+        "KVCache.truncate: to 2 tokens of 1; it must be 0 to 1");
+  CHECK(message<ShapeError>([&] { KVCache<float>({}, -1, 4); }) ==
+        "KVCache: capacity -1, key width 4, value width 0; none may be negative");
+  CHECK(message<ShapeError>([&] {
+          KVCache<float>({1, 1, 1, 1, 1}, 1, 4);
+        }) == "KVCache: leading axes (1, 1, 1, 1, 1); at most 4 go before (length, width)");
+}
+
+TEST_CASE("SlidingKVCache: every split gives attention under the window's mask") {
+  const Sequences<double> s({2, 4}, {2, 2}, 8, 3, 5);
+  for (std::int64_t window : {1, 2, 3, 7, 8, 20}) {
+    const auto whole =
+        attention(s.q, s.k, s.v, {.mask = sliding_window_mask(8, window), .enable_gqa = true}).out;
+    for (const auto& chunks : splits(8))
+      CHECK(close(decoded(SlidingKVCache<double>({2, 2}, window, 3, 5), chunks, s.q, s.k, s.v), whole));
+  }
+}
+
+TEST_CASE("SlidingKVCache: the window counts the current token") {
+  SlidingKVCache<double> cache({}, 2, 1);
+  std::vector<double> out;
+  for (int i = 1; i <= 4; ++i) {
+    cache.append(zeros<double>({1, 1}), full<double>({1, 1}, i));
+    out.push_back(decode(zeros<double>({1, 1}), cache).item());
+  }
+  CHECK(out == std::vector<double>{1, 1.5, 2.5, 3.5});
+}
+
+TEST_CASE("SlidingKVCache: its memory does not grow, and its views do not change") {
+  SlidingKVCache<float> cache({2}, 5, 3);
+  const auto row = [](float x) { return full<float>({2, 1, 3}, x); };
+  std::vector<Tensor<float>> seen;
+  for (int i = 0; i < 100; ++i) {
+    cache.append(row(static_cast<float>(i)), row(static_cast<float>(-i)));
+    CHECK(cache.rows().capacity() == 10);
+    if (i >= 90) seen.push_back(cache.keys());
+  }
+  CHECK(cache.length() == 100);
+  CHECK(cache.kept() == 5);
+  for (std::size_t i = 0; i < seen.size(); ++i) CHECK(seen[i].at({1, -1, 2}) == static_cast<float>(90 + i));
+  CHECK(seen[0].at({0, 0, 0}) == 86);
+  const std::vector<double> fifties(50, 1);
+  cache.append(zeros<float>({2, 50, 3}), zeros<float>({2, 50, 3}));  // a chunk longer than the window
+  CHECK(cache.kept() == 54);
+  cache.append(row(1), row(1));
+  CHECK(cache.kept() == 5);
+}
+
+TEST_CASE("SlidingKVCache: keys that were dropped are not attended to in silence") {
+  SlidingKVCache<double> cache({}, 3, 1);
+  const auto rows = zeros<double>({4, 1});
+  cache.append(rows, rows);
+  cache.append(slice(rows, 0, 0, 2), slice(rows, 0, 0, 2));
+  CHECK(message<ValueError>([&] { decode(slice(rows, 0, 0, 3), cache); }) ==
+        "decode: 3 queries in a window of 3, and 4 keys kept of 6: the first of them should see more; decode "
+        "each chunk before the "
+        "next is appended");
+  CHECK(message<ValueError>([&] { SlidingKVCache<double>({}, 0, 1); }) ==
+        "SlidingKVCache: window 0; it counts the current token, so it is 1 or more");
+}

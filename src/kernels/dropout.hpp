@@ -1,0 +1,54 @@
+#pragma once
+// Which attention weights are dropped: a function of (seed, b, h, i, j) and nothing else. No generator runs
+// along, so any tile, thread or rung of the ladder can ask for any weight in any order, the backward pass
+// asks again instead of storing a mask, and a run can be replayed.
+//
+// The hash mixes in two stages, so that the part that is the same for a whole row is done once. The row key
+// takes the four numbers in turn: each is added to a state, which is then scrambled by two rounds of "xor
+// with its own high half, multiply by an odd constant". A column's 32 bits come from one such chain over (j,
+// row key) in 32-bit arithmetic, which the compiler turns into vector code; the second half of the row key
+// enters between its rounds, so that two rows whose first halves agree still differ. A weight is kept when
+// its 32 bits are at least p 2^32.
+
+#include <cmath>
+#include <cstdint>
+#include <initializer_list>
+
+namespace tapehead::kernels {
+
+/// The part of the hash that a row of weights shares.
+inline std::uint64_t dropout_row_key(std::uint64_t seed, std::int64_t b, std::int64_t h, std::int64_t i) {
+  std::uint64_t x = 0;
+  for (const std::uint64_t part :
+       {seed, static_cast<std::uint64_t>(b), static_cast<std::uint64_t>(h), static_cast<std::uint64_t>(i)}) {
+    x += part + 0x9e3779b97f4a7c15u;  // 2^64 / golden ratio: 0 must not stay 0
+    x = (x ^ (x >> 32)) * 0xd1342543de82ef95u;
+    x = (x ^ (x >> 29)) * 0xaef17502108ef2d9u;
+    x ^= x >> 32;
+  }
+  return x;
+}
+
+/// 32 random bits for column j of that row; columns 2^32 apart share them.
+inline std::uint32_t dropout_bits(std::uint64_t row_key, std::int64_t j) {
+  auto x = static_cast<std::uint32_t>(j) * 0x9e3779b9u + static_cast<std::uint32_t>(row_key);
+  x = (x ^ (x >> 16)) * 0xe2aba975u + static_cast<std::uint32_t>(row_key >> 32);
+  x = (x ^ (x >> 15)) * 0xb3d709cdu;
+  return x ^ (x >> 16);
+}
+
+/// What the bits must reach for a weight to be kept, 0 <= p <= 1. 64 bits wide, so that p = 1 keeps nothing.
+inline std::uint64_t dropout_threshold(double p) {
+  return static_cast<std::uint64_t>(std::ceil(p * 4294967296.0));
+}
+
+/// Is the weight of query i and key j kept, when a share p is dropped?
+inline bool dropout_keep(std::uint64_t seed, std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j,
+                         double p) {
+  return dropout_bits(dropout_row_key(seed, b, h, i), j) >= dropout_threshold(p);
+}
+
+/// What a kept weight is multiplied by; 0 when all are dropped.
+inline double dropout_scale(double p) { return p < 1 ? 1 / (1 - p) : 0; }
+
+}  // namespace tapehead::kernels

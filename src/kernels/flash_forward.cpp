@@ -1,0 +1,199 @@
+// The forward pass: for each query block, one walk over the key blocks with a running maximum and running
+// sums.
+//
+// Scale is folded into the packed queries. exp(s - m) is taken as exp2(s log2(e) - m log2(e)): one fused
+// multiply-add and one exp2. A tile of scores goes through four stages, each over all rows, because rows do
+// not depend on each other while the steps of one row do: the product Q Kᵀ; the new maxima; the factors by
+// which earlier sums shrink, exp(m_old - m_new), for a vector of rows at once; the weights and their sums.
+// The product with V applies the factors on its way. Row sums stay vectors, added up once at the end.
+//
+// Near the edge of the band a tile is half empty. There each strip of six rows computes only the vectors of
+// keys that its rows can see, so causal attention costs little more than half of the full one at any length.
+
+#include <cmath>
+
+#include "kernels/flash_tiles.hpp"
+
+namespace tapehead::kernels {
+namespace {
+
+/// Query blocks `first`, `first + step`, … of all query heads that share one kv head.
+template <class T>
+class ForwardTask {
+ public:
+  ForwardTask(const FlashArgs<T>& args, const Heads<T>& out, const Heads<T>& lse, std::int64_t b,
+              std::int64_t kv_head)
+      : a_(args),
+        out_(out),
+        lse_(lse),
+        b_(b),
+        kv_head_(kv_head),
+        s_(sequence(args, b)),
+        band_(args.band, s_),
+        block_q_(block(args.block_q, s_.Lq)),
+        block_k_(block(args.block_k, s_.Lk)),
+        ld_(round_up(block_k_, lanes<T>)),
+        width_(round_up(args.dv, lanes<T>)),
+        key_blocks_((s_.Lk + block_k_ - 1) / block_k_),
+        packed_(key_blocks_),
+        K_(key_blocks_ * ld_ * a_.d),
+        V_room_(room_for(a_.v, s_.Lk, a_.dv)),
+        V_(lies_packed(a_.v, a_.dv) ? s_.key(a_.v, kv_head) : V_room_ + 0),
+        Q_(block_q_ * a_.d),
+        S_(block_q_ * ld_),
+        O_(block_q_ * width_),
+        l_(block_q_ * lanes<T>),
+        m_(rows()),
+        m_next_(rows()),
+        factor_(rows()),
+        shift_(rows()),
+        drop_(ld_) {
+    packed_.zero(), S_.zero();
+  }
+
+  TileCount run(std::int64_t first, std::int64_t step) {
+    const std::int64_t group = a_.Hq / a_.Hkv, blocks = (s_.Lq + block_q_ - 1) / block_q_;
+    for (std::int64_t h = kv_head_ * group; h < (kv_head_ + 1) * group; ++h)
+      for (std::int64_t n = first; n < blocks; n += step)
+        query_block(h, n * block_q_, std::min(block_q_, s_.Lq - n * block_q_));
+    return count_;
+  }
+
+ private:
+  std::int64_t rows() const { return round_up(block_q_, lanes<T>); }
+
+  void query_block(std::int64_t h, std::int64_t i0, std::int64_t rows) {
+    pack_rows(s_.query(a_.q, h) + i0 * a_.q.row, a_.q.row, a_.q.element, rows, a_.d, a_.scale, Q_ + 0, a_.d);
+    l_.zero(), O_.zero(), m_.fill(-infinity<T>), m_next_.fill(-infinity<T>);
+    const Range seen = band_.keys(i0, rows);
+    std::int64_t visited = 0;
+    for (auto n = seen.begin / block_k_; n * block_k_ < seen.end; ++n) {
+      const std::int64_t j0 = n * block_k_;
+      const Tile tile{b_, h, i0, rows, j0, std::min(block_k_, s_.Lk - j0), ld_};
+      const int hooks = hooks_at_work(a_.hooks, tile);
+      if (hooks < 0) continue;
+      pack(tile);
+      scores(tile, hooks);
+      weights(tile);
+      for_each_strip<T>(band_, tile, [&](std::int64_t r, std::int64_t count, Range c) {
+        tile_product(count, width_, std::min(c.end, tile.cols) - c.begin, {S_ + r * ld_ + c.begin, ld_, 1},
+                     V_ + (j0 + c.begin) * width_, width_, O_ + r * width_, width_, Onto::scaled_sum,
+                     factor_ + r);
+      });
+      ++visited;
+    }
+    count_.total += key_blocks_, count_.skipped += key_blocks_ - visited;
+    for (std::int64_t r = 0; r < rows; ++r) write_row(h, i0 + r, r);
+  }
+
+  T* keys(std::int64_t j0) const { return K_ + j0 / block_k_ * ld_ * a_.d; }
+
+  /// Keys and values are packed when a block of them is first met: Kᵀ, and rows of V padded to whole vectors.
+  void pack(const Tile& t) {
+    if (packed_[t.j0 / block_k_]) return;
+    const auto &k = a_.k, &v = a_.v;
+    pack_columns(s_.key(k, kv_head_) + t.j0 * k.row, k.row, k.element, t.cols, a_.d, T(1), keys(t.j0), ld_);
+    rows_to_read(s_.key(v, kv_head_) + t.j0 * v.row, v, t.cols, a_.dv, V_room_ + t.j0 * width_);
+    packed_[t.j0 / block_k_] = true;
+  }
+
+  void scores(const Tile& tile, int hooks) {
+    for_each_strip<T>(band_, tile, [&](std::int64_t r, std::int64_t rows, Range c) {
+      tile_product(rows, c.end - c.begin, a_.d, {Q_ + r * a_.d, a_.d, 1}, keys(tile.j0) + c.begin, ld_,
+                   S_ + r * ld_ + c.begin, ld_, Onto::nothing);
+    });
+    for (std::size_t n = 0; n < a_.hooks.size(); ++n)
+      if (hooks >> n & 1) a_.hooks[n].edit(a_.hooks[n].context, tile, S_ + 0);
+  }
+
+  /// Scores become weights exp(s - m); m and l follow.
+  void weights(const Tile& tile) {
+    for_each_strip<T>(band_, tile, [&](std::int64_t r, std::int64_t rows, Range c) {
+      for (std::int64_t i = r; i < r + rows; ++i) m_next_[i] = row_maximum(tile, i, c);
+    });
+    move_maxima(tile.rows);
+    for_each_strip<T>(band_, tile, [&](std::int64_t r, std::int64_t rows, Range c) {
+      for (std::int64_t i = r; i < r + rows; ++i) row_weights(i, c);
+      if (drops(a_.dropout))
+        for (std::int64_t i = r; i < r + rows; ++i) drop(tile, i, c);
+    });
+  }
+
+  T row_maximum(const Tile& tile, std::int64_t r, Range c) {
+    T* s = S_ + r * ld_;
+    band_.hide(tile, r, c, s);
+    Vec<T> top = m_[r];
+    for (auto n = c.begin; n < c.end; n += lanes<T>)
+      top = max(load(s + n), top);  // in this order NaN is not taken
+    return horizontal_max(top);
+  }
+
+  void move_maxima(std::int64_t rows) {
+    const Vec<T> one = T(1), zero = T(0), nothing = -infinity<T>;
+    for (std::int64_t r = 0; r < rows; r += lanes<T>) {
+      const Vec<T> before = load(m_ + r), now = load(m_next_ + r);
+      // Two equal infinities have no difference. A row that met only -inf may be shifted by anything finite.
+      store(factor_ + r, select(before == now, one, exp2_or_0((before - now) * log2_e<T>)));
+      store(shift_ + r, select(now == nothing, zero, -now * log2_e<T>));
+      store(m_ + r, now);
+    }
+  }
+
+  void row_weights(std::int64_t r, Range c) {
+    T *s = S_ + r * ld_, *l = l_ + r * lanes<T>;
+    const Vec<T> shift = shift_[r];
+    Vec<T> sum = load(l) * factor_[r];
+    for (auto n = c.begin; n < c.end; n += lanes<T>) {
+      const Vec<T> p = exp2_or_0(fma(load(s + n), Vec<T>(log2_e<T>), shift));
+      sum += p;
+      store(s + n, p);
+    }
+    store(l, sum);
+  }
+
+  void drop(const Tile& tile, std::int64_t r, Range c) {
+    T* s = S_ + r * ld_;
+    const std::int64_t end = std::min(c.end, tile.cols);
+    dropout_factors(a_.dropout, b_, tile.h, tile.i0 + r, tile.j0 + c.begin, end - c.begin, drop_ + c.begin);
+    for (auto n = c.begin; n < end; ++n) s[n] *= drop_[n];
+  }
+
+  void write_row(std::int64_t h, std::int64_t i, std::int64_t r) {
+    const T l = horizontal_sum(load(l_ + r * lanes<T>));
+    write_rows(O_ + r * width_, l == 0 ? T(0) : 1 / l, s_.query(out_, h) + i * out_.row, out_, 1, a_.dv);
+    if (lse_.data) s_.query(lse_, h)[i * lse_.row] = m_[r] == infinity<T> ? m_[r] : m_[r] + std::log(l);
+  }
+
+  const FlashArgs<T>& a_;
+  const Heads<T>&out_, &lse_;
+  const std::int64_t b_, kv_head_;
+  const Sequence s_;
+  const Diagonals band_;
+  const std::int64_t block_q_, block_k_, ld_, width_, key_blocks_;
+  TileCount count_;
+  Scratch<bool> packed_;
+  Scratch<T> K_, V_room_;
+  const T* V_;
+  Scratch<T> Q_, S_, O_, l_, m_, m_next_, factor_, shift_, drop_;
+};
+
+}  // namespace
+
+template <class T>
+TileCount flash_forward(const FlashArgs<T>& given, Heads<T> out, Heads<T> lse) {
+  const FlashArgs<T> args = with_tile_sizes(given);
+  // With few heads the query blocks of one are dealt out to several tasks, which then each pack its keys.
+  const std::int64_t heads = args.B * args.Hkv,
+                     split = heads < threads() ? 2 * threads() / std::max<std::int64_t>(heads, 1) : 1;
+  SharedCount count;
+  parallel_for(heads * split, operations(args), [&](std::int64_t n) {
+    const std::int64_t head = n / split;
+    count.add(ForwardTask<T>(args, out, lse, head / args.Hkv, head % args.Hkv).run(n % split, split));
+  });
+  return count.get();
+}
+
+template TileCount flash_forward(const FlashArgs<float>&, Heads<float>, Heads<float>);
+template TileCount flash_forward(const FlashArgs<double>&, Heads<double>, Heads<double>);
+
+}  // namespace tapehead::kernels

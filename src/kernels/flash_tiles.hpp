@@ -1,0 +1,292 @@
+#pragma once
+// What the forward and the backward pass of the fused kernel share: which part of the scores a band leaves,
+// packing of strided rows into padded ones, and the walk through the hooks.
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
+#include "kernels/dropout.hpp"
+#include "kernels/flash.hpp"
+#include "kernels/parallel.hpp"
+#include "kernels/tile_product.hpp"
+#include "kernels/vec.hpp"
+#include "kernels/vmath.hpp"
+#include "tapehead/memory.hpp"
+
+namespace tapehead::kernels {
+
+template <class T>
+inline constexpr T infinity = std::numeric_limits<T>::infinity();
+template <class T>
+inline constexpr T log2_e = T(1.4426950408889634074);
+
+inline std::int64_t round_up(std::int64_t n, std::int64_t step) { return (n + step - 1) / step * step; }
+
+/// Working memory from the cache of freed blocks; holds anything until it is written.
+template <class T>
+class Scratch {
+ public:
+  explicit Scratch(std::int64_t n)
+      : size_(std::max<std::int64_t>(n, 1)), data_(static_cast<T*>(tapehead::detail::allocate(bytes()))) {}
+  ~Scratch() { tapehead::detail::release(data_, bytes()); }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+
+  void fill(T value) { std::fill_n(data_, size_, value); }
+  void zero() { fill(T(0)); }
+  T* operator+(std::int64_t offset) const { return data_ + offset; }
+  T& operator[](std::int64_t i) const { return data_[i]; }
+
+ private:
+  std::size_t bytes() const { return static_cast<std::size_t>(size_) * sizeof(T); }
+  std::int64_t size_;
+  T* data_;
+};
+
+/// One problem of the batch: its place and its lengths.
+struct Sequence {
+  std::int64_t batch = 0, q_begin = 0, Lq = 0, k_begin = 0, Lk = 0;
+
+  template <class T>
+  T* query(const Heads<T>& x, std::int64_t h) const {
+    return x.at(batch, h, q_begin);
+  }
+  template <class T>
+  T* key(const Heads<T>& x, std::int64_t h) const {
+    return x.at(batch, h, k_begin);
+  }
+};
+
+template <class T>
+Sequence sequence(const FlashArgs<T>& a, std::int64_t b) {
+  Sequence s{b, 0, a.Lq, 0, a.Lk};
+  if (a.q_starts) s.q_begin = a.q_starts[b], s.Lq = a.q_starts[b + 1] - s.q_begin, s.batch = 0;
+  if (a.k_starts) s.k_begin = a.k_starts[b], s.Lk = a.k_starts[b + 1] - s.k_begin;
+  return s;
+}
+
+/// A half-open range of keys, queries or columns.
+struct Range {
+  std::int64_t begin, end;
+  bool empty() const { return begin >= end; }
+};
+
+/// The band for given lengths: query i sees key j where low <= j - i <= high and 0 <= j < Lk.
+struct Diagonals {
+  std::int64_t low, high, Lq, Lk;
+
+  Diagonals(const Band& band, const Sequence& s) : Lq(s.Lq), Lk(s.Lk) {
+    const std::int64_t shift = band.bottom_right ? Lk - Lq : 0;
+    low = band.left < 0 ? -(Lq + 1) : shift - std::min(band.left, Lq + Lk);
+    high = band.right < 0 ? Lk : shift + std::min(band.right, Lq + Lk);
+  }
+  /// Keys that some of the queries i … i + rows - 1 see.
+  Range keys(std::int64_t i, std::int64_t rows) const {
+    return {std::clamp<std::int64_t>(i + low, 0, Lk), std::clamp<std::int64_t>(i + rows + high, 0, Lk)};
+  }
+  /// Queries that see some of the keys j … j + cols - 1.
+  Range queries(std::int64_t j, std::int64_t cols) const {
+    return {std::clamp<std::int64_t>(j - high, 0, Lq), std::clamp<std::int64_t>(j + cols - low, 0, Lq)};
+  }
+  /// Columns of a tile that some of its rows r … r + rows - 1 see, widened to whole vectors of `step`.
+  Range columns(const Tile& t, std::int64_t r, std::int64_t rows, std::int64_t step) const {
+    const Range seen = keys(t.i0 + r, rows);
+    const Range c{std::clamp<std::int64_t>(seen.begin - t.j0, 0, t.cols),
+                  std::clamp<std::int64_t>(seen.end - t.j0, 0, t.cols)};
+    return c.empty() ? Range{0, 0} : Range{c.begin / step * step, round_up(c.end, step)};
+  }
+  /// Writes -inf over what row r of the tile does not see among its columns c, padding columns included.
+  template <class T>
+  void hide(const Tile& t, std::int64_t r, Range c, T* row) const {
+    const Range seen = keys(t.i0 + r, 1);
+    const std::int64_t begin = std::clamp(seen.begin - t.j0, c.begin, c.end);
+    const std::int64_t end = std::clamp(std::min(seen.end - t.j0, t.cols), begin, c.end);
+    for (auto n = c.begin; n < begin; ++n) row[n] = -infinity<T>;
+    for (auto n = end; n < c.end; ++n) row[n] = -infinity<T>;
+  }
+};
+
+/// Calls f(r, n, columns) for rows r … r + n - 1 of a tile that see the same (whole vectors of) columns: all
+/// rows at once inside the band, strip by strip at its edges; not for strips that see nothing.
+template <class T, class F>
+void for_each_strip(const Diagonals& band, const Tile& t, const F& f) {
+  const Range first = band.columns(t, 0, 1, lanes<T>), last = band.columns(t, t.rows - 1, 1, lanes<T>);
+  if (!first.empty() && first.begin == last.begin && first.end == last.end) return f(0, t.rows, first);
+  for (std::int64_t r = 0; r < t.rows; r += strip_rows) {
+    const std::int64_t n = std::min(strip_rows, t.rows - r);
+    const Range c = band.columns(t, r, n, lanes<T>);
+    if (!c.empty()) f(r, n, c);
+  }
+}
+
+/// The same seen from the keys: f(c, n, rows) for columns c … c + n - 1 that are seen by the same rows of the
+/// tile.
+template <class F>
+void for_each_key_strip(const Diagonals& band, const Tile& t, const F& f) {
+  const auto rows_of = [&](std::int64_t c, std::int64_t n) {
+    const Range seen = band.queries(t.j0 + c, n);
+    return Range{std::clamp<std::int64_t>(seen.begin - t.i0, 0, t.rows),
+                 std::clamp<std::int64_t>(seen.end - t.i0, 0, t.rows)};
+  };
+  const Range first = rows_of(0, 1), last = rows_of(t.cols - 1, 1);
+  if (!first.empty() && first.begin == last.begin && first.end == last.end) return f(0, t.cols, first);
+  for (std::int64_t c = 0; c < t.cols; c += strip_rows) {
+    const std::int64_t n = std::min(strip_rows, t.cols - c);
+    const Range rows = rows_of(c, n);
+    if (!rows.empty()) f(c, n, rows);
+  }
+}
+
+/// 2^x for the weight of a score. What would be less than the smallest normal number, a masked score's
+/// exp(-inf) above all, is 0: computing it would cost a microcode assist, as long as a hundred
+/// multiplications.
+template <class T>
+Vec<T> exp2_or_0(Vec<T> x) {
+  const Vec<T> zero = T(0);
+  const Mask<T> tiny = x < Vec<T>(T(std::numeric_limits<T>::min_exponent - 1));
+  return select(tiny, zero, exp2(select(tiny, zero, x)));
+}
+
+// ---- Packing ----
+
+/// Rows one after the other, `width` elements each: n from the source, times scale, then zeros.
+template <class T>
+void pack_rows(const T* source, std::int64_t row, std::int64_t element, std::int64_t rows, std::int64_t n,
+               T scale, T* packed, std::int64_t width) {
+  for (std::int64_t r = 0; r < rows; ++r, source += row, packed += width) {
+    if (element == 1)
+      for (std::int64_t c = 0; c < n; ++c) packed[c] = source[c] * scale;
+    else
+      for (std::int64_t c = 0; c < n; ++c) packed[c] = source[c * element] * scale;
+    std::fill(packed + n, packed + width, T(0));
+  }
+}
+
+/// The transpose: element c of row r, times scale, goes to packed[c * width + r]; zeros fill each up to
+/// width.
+template <class T>
+void pack_columns(const T* source, std::int64_t row, std::int64_t element, std::int64_t rows, std::int64_t n,
+                  T scale, T* packed, std::int64_t width) {
+  for (std::int64_t c = 0; c < n; ++c, source += element, packed += width) {
+    for (std::int64_t r = 0; r < rows; ++r) packed[r] = source[r * row] * scale;
+    std::fill(packed + rows, packed + width, T(0));
+  }
+}
+
+/// True when rows of n elements lie as pack_rows would leave them, so that they can be used where they are.
+template <class T>
+bool lies_packed(const Heads<T>& x, std::int64_t n) {
+  return x.element == 1 && x.row == n && n % lanes<std::remove_const_t<T>> == 0;
+}
+
+/// How much room packed copies of such rows need.
+template <class T>
+std::int64_t room_for(const Heads<T>& x, std::int64_t rows, std::int64_t n) {
+  return lies_packed(x, n) ? 0 : rows * round_up(n, lanes<std::remove_const_t<T>>);
+}
+
+/// Rows to read: where they are if they lie packed, else a packed copy in `room`.
+template <class T>
+const T* rows_to_read(const T* source, const Heads<const T>& x, std::int64_t rows, std::int64_t n, T* room) {
+  if (lies_packed(x, n)) return source;
+  pack_rows(source, x.row, x.element, rows, n, T(1), room, round_up(n, lanes<T>));
+  return room;
+}
+
+/// Rows to add to, zero at first: those of the result if they lie packed, else in `room`.
+template <class T>
+T* rows_to_sum(T* result, const Heads<T>& x, std::int64_t rows, std::int64_t n, T* room) {
+  T* sums = lies_packed(x, n) ? result : room;
+  std::fill_n(sums, rows * round_up(n, lanes<T>), T(0));
+  return sums;
+}
+
+/// What was summed, times scale, to where it belongs.
+template <class T>
+void write_rows(const T* sums, T scale, T* result, const Heads<T>& x, std::int64_t rows, std::int64_t n) {
+  const std::int64_t width = round_up(n, lanes<T>);
+  if (sums == result && scale == 1) return;
+  for (std::int64_t r = 0; r < rows; ++r, sums += width, result += x.row)
+    if (x.element == 1)
+      for (std::int64_t c = 0; c < n; ++c) result[c] = sums[c] * scale;
+    else
+      for (std::int64_t c = 0; c < n; ++c) result[c * x.element] = sums[c] * scale;
+}
+
+// ---- Hooks and dropout ----
+
+/// Asks every hook about a tile. Bit n of the result is set when hook n wants to edit it; -1: skip the tile.
+template <class T>
+int hooks_at_work(std::span<const ScoreHook<T>> hooks, const Tile& tile) {
+  int wanted = 0;
+  for (std::size_t n = 0; n < hooks.size(); ++n) {
+    const auto kind = hooks[n].kind ? hooks[n].kind(hooks[n].context, tile) : TileKind::partial;
+    if (kind == TileKind::skip) return -1;
+    if (kind == TileKind::partial) wanted |= 1 << n;
+  }
+  return wanted;
+}
+
+/// What each weight of row i is multiplied by, 1 / (1 - p) or 0, for keys j … j + cols - 1.
+template <class T>
+void dropout_factors(const Dropout& dropout, std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j,
+                     std::int64_t cols, T* factors) {
+  const T scale = static_cast<T>(dropout_scale(dropout.p));
+  if (dropout.keep.data) {
+    const bool* keep = dropout.keep.at(b, h, i);
+    for (std::int64_t c = 0; c < cols; ++c) factors[c] = keep[(j + c) * dropout.keep.element] ? scale : T(0);
+    return;
+  }
+  const auto key = dropout_row_key(dropout.seed, b, h, i);
+  const auto least =
+      static_cast<std::uint32_t>(std::min<std::uint64_t>(dropout_threshold(dropout.p), 0xffffffffu));
+  for (std::int64_t c = 0; c < cols; ++c) factors[c] = dropout_bits(key, j + c) >= least ? scale : T(0);
+}
+
+// ---- Sizes and counts ----
+
+/// The arguments with tile sizes filled in.
+template <class T>
+FlashArgs<T> with_tile_sizes(FlashArgs<T> args) {
+  if (args.block_q <= 0) args.block_q = 96;
+  if (args.block_k <= 0) args.block_k = 64;
+  return args;
+}
+
+/// A block of the wanted size, no larger than the sequence.
+inline std::int64_t block(std::int64_t wanted, std::int64_t length) {
+  return std::min(wanted, std::max<std::int64_t>(length, 1));
+}
+
+/// Multiply-adds of one pass of scores, to judge whether threads pay.
+template <class T>
+std::int64_t operations(const FlashArgs<T>& a) {
+  const std::int64_t Lq = a.q_starts ? a.q_starts[a.B] : a.B * a.Lq;
+  const std::int64_t Lk = a.k_starts ? a.k_starts[a.B] / std::max<std::int64_t>(a.B, 1) : a.Lk;
+  return a.Hq * Lq * Lk * (a.d + a.dv);
+}
+
+inline std::int64_t threads() {
+#ifdef _OPENMP
+  return omp_get_max_threads();
+#else
+  return 1;
+#endif
+}
+
+/// A TileCount that several threads add to.
+class SharedCount {
+ public:
+  void add(const TileCount& part) { total_ += part.total, skipped_ += part.skipped; }
+  TileCount get() const { return {total_, skipped_}; }
+
+ private:
+  std::atomic<std::int64_t> total_{0}, skipped_{0};
+};
+
+inline bool drops(const Dropout& dropout) { return dropout.p > 0 || dropout.keep.data; }
+
+}  // namespace tapehead::kernels

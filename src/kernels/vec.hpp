@@ -4,8 +4,7 @@
 // GCC and clang have vectors as a language extension: `+` on them is one instruction. What they lack is said
 // here in plain words: load, broadcast, choose, round, sum. The width is fixed when the file is compiled: 64
 // bytes with AVX-512, 32 with AVX2, 16 otherwise (SSE2, NEON, or whatever the compiler makes of it).
-// TAPEHEAD_PLAIN asks for the last, without any intrinsics, on every machine, so that this path can be tested
-// on every machine.
+// TAPEHEAD_PLAIN asks for the last on every machine, so that this path can be tested on every machine.
 //
 // A scalar converts to a Vec (broadcast), so a polynomial reads as it does on paper: fma(p, x, 0.5f).
 
@@ -18,6 +17,8 @@
 #include <immintrin.h>
 #elif !defined(TAPEHEAD_PLAIN) && defined(__AVX2__)
 #define TAPEHEAD_AVX2 1
+#include <immintrin.h>
+#elif defined(__FMA__)
 #include <immintrin.h>
 #endif
 
@@ -57,6 +58,23 @@ struct Native<double> {
   typedef double Real __attribute__((vector_size(vector_bytes)));
   typedef std::int64_t Int __attribute__((vector_size(vector_bytes)));
 };
+
+// On x86 by its own name, for at -O0 and -O1 compilers do not make one instruction of a * b + c.
+#if defined(TAPEHEAD_AVX512)
+TAPEHEAD_INLINE __m512 fma(__m512 a, __m512 b, __m512 c) { return _mm512_fmadd_ps(a, b, c); }
+TAPEHEAD_INLINE __m512d fma(__m512d a, __m512d b, __m512d c) { return _mm512_fmadd_pd(a, b, c); }
+#elif defined(TAPEHEAD_AVX2) && defined(__FMA__)
+TAPEHEAD_INLINE __m256 fma(__m256 a, __m256 b, __m256 c) { return _mm256_fmadd_ps(a, b, c); }
+TAPEHEAD_INLINE __m256d fma(__m256d a, __m256d b, __m256d c) { return _mm256_fmadd_pd(a, b, c); }
+#elif defined(__FMA__)
+TAPEHEAD_INLINE __m128 fma(__m128 a, __m128 b, __m128 c) { return _mm_fmadd_ps(a, b, c); }
+TAPEHEAD_INLINE __m128d fma(__m128d a, __m128d b, __m128d c) { return _mm_fmadd_pd(a, b, c); }
+#else
+template <class V>
+TAPEHEAD_INLINE V fma(V a, V b, V c) {
+  return a * b + c;
+}
+#endif
 }  // namespace detail
 
 /// The signed integer as wide as T, and a vector of them: what comparisons give and what bits() shows.
@@ -105,8 +123,9 @@ struct Vec {
   TAPEHEAD_INLINE friend Mask<T> operator==(Vec a, Vec b) { return {a.v == b.v}; }
   TAPEHEAD_INLINE friend Mask<T> operator!=(Vec a, Vec b) { return {a.v != b.v}; }
 
-  /// a b + c, rounded once where the target has the instruction (needs -ffp-contract=fast), twice elsewhere.
-  TAPEHEAD_INLINE friend Vec fma(Vec a, Vec b, Vec c) { return a.v * b.v + c.v; }
+  /// a b + c, rounded once where the target has the instruction (beside x86, with -ffp-contract=fast), twice
+  /// elsewhere.
+  TAPEHEAD_INLINE friend Vec fma(Vec a, Vec b, Vec c) { return detail::fma(a.v, b.v, c.v); }
   /// Lane by lane m ? a : b.
   TAPEHEAD_INLINE friend Vec select(Mask<T> m, Vec a, Vec b) { return m.v ? a.v : b.v; }
   /// a > b ? a : b, as the instruction does: b where either is NaN.
@@ -256,14 +275,40 @@ TAPEHEAD_INLINE Vec<T> round_nearest(Vec<T> x) {
 // ---- Across the lanes ----
 
 namespace detail {
+/// Lane i of the result is lane At[i] of a and b laid end to end.
+template <class T, int... At>
+TAPEHEAD_INLINE Vec<T> shuffle(Vec<T> a, Vec<T> b, std::integer_sequence<int, At...>) {
+#if defined(__clang__) || __GNUC__ >= 12
+  return Vec<T>(__builtin_shufflevector(a.v, b.v, At...));
+#else
+  return Vec<T>(__builtin_shuffle(a.v, b.v, IntVec<T>{At...}));
+#endif
+}
+
 /// Lane i receives lane i ^ Step.
 template <class T, int Step, int... I>
 TAPEHEAD_INLINE Vec<T> exchange(Vec<T> x, std::integer_sequence<int, I...>) {
-#if defined(__clang__) || __GNUC__ >= 12
-  return Vec<T>(__builtin_shufflevector(x.v, x.v, (I ^ Step)...));
-#else
-  return Vec<T>(__builtin_shuffle(x.v, IntVec<T>{(I ^ Step)...}));
-#endif
+  return shuffle(x, x, std::integer_sequence<int, (I ^ Step)...>{});
+}
+
+/// The two by two blocks of size Step in rows a and b, transposed: a keeps its even blocks and takes b's, …
+template <class T, int Step, int... I>
+TAPEHEAD_INLINE void exchange_blocks(Vec<T>& a, Vec<T>& b, std::integer_sequence<int, I...>) {
+  constexpr int n = lanes<T>;
+  const Vec<T> even = shuffle(a, b, std::integer_sequence<int, (I & Step ? n + I - Step : I)...>{});
+  b = shuffle(a, b, std::integer_sequence<int, (I & Step ? n + I : I + Step)...>{});
+  a = even;
+}
+
+template <int Step, class T>
+TAPEHEAD_INLINE void transpose_blocks(Vec<T>* rows) {
+  if constexpr (Step > 0) {
+#pragma GCC unroll 16
+    for (int i = 0; i < lanes<T>; ++i)
+      if ((i & Step) == 0)
+        exchange_blocks<T, Step>(rows[i], rows[i + Step], std::make_integer_sequence<int, lanes<T>>{});
+    transpose_blocks<Step / 2>(rows);
+  }
 }
 
 /// Combines all lanes pairwise in log2(lanes) steps, halves first; every lane ends with the result.
@@ -277,6 +322,13 @@ TAPEHEAD_INLINE Vec<T> reduce(Vec<T> x, F f) {
   }
 }
 }  // namespace detail
+
+/// Transposes the square whose rows are rows[0] … rows[lanes - 1]: first its halves, then the halves of
+/// those.
+template <class T>
+TAPEHEAD_INLINE void transpose(Vec<T> (&rows)[lanes<T>]) {
+  detail::transpose_blocks<lanes<T> / 2>(rows);
+}
 
 /// The sum of all lanes, in every lane (the order of the additions depends on the width).
 template <class T>

@@ -1,0 +1,232 @@
+// Matrix product near the processor's peak. gemm_ladder.cpp climbs here from three plain loops, one idea a
+// rung.
+//
+// The peak needs two multiply-adds of whole vectors every cycle, and a load feeds only one: so what is loaded
+// must be used several times from registers. A *tile* of C, 12 rows by 2 vectors with AVX-512, stays in 24
+// registers while p runs over the depth: each step loads 2 vectors of B and 12 numbers of A, and does 24
+// multiply-adds.
+//
+// The loads must then come from near. The depth is cut into blocks of 256, the columns into blocks of 512:
+//
+//     for each block of columns                        C: m x 512
+//       for each block of the depth                    B: 256 x 512, packed: half a MB, in the second-level
+//       cache
+//         for each strip of 12 rows                    A: 12 x 256, read where it lies: 12 KB, in the first
+//           for each pair of vectors                   C: 12 x 32, in registers
+//
+// *Packing* copies B so that each tile reads it from end to end: 256 steps of 32 numbers, one after the
+// other. Where few rows would use the copy, B is read where it lies as well.
+
+#include "kernels/gemm.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <new>
+#include <utility>
+
+#include "kernels/gemm_pack.hpp"
+#include "kernels/gemv.hpp"
+#include "kernels/parallel.hpp"
+#include "kernels/vec.hpp"
+
+namespace tapehead::kernels {
+namespace {
+
+using std::int64_t;
+
+#if defined(TAPEHEAD_AVX512) || defined(__aarch64__)
+constexpr int tile_rows = 12;  // 32 registers: 12 x 2 sums, 2 of B, 1 of A
+#else
+constexpr int tile_rows = 6;  // 16 registers: 6 x 2 sums, 2 of B, 1 of A
+#endif
+template <class T>
+constexpr int64_t tile_cols = 2 * lanes<T>;
+/// Columns of B that are packed at a time: half a megabyte of them stays in the second-level cache.
+template <class T>
+constexpr int64_t block_cols = (1 << 19) / (gemm_depth * static_cast<int64_t>(sizeof(T)));
+/// With fewer rows or columns than these, packing B costs more than it brings.
+constexpr int64_t few_rows = 24, few_cols = 96;
+
+/// C (+)= A B for one tile: Rows rows, `cols` columns in Vecs vectors, the last one perhaps partly used. B is
+/// read in whole vectors, one row of them every b_row elements.
+template <class T, int Rows, int Vecs>
+void tile(int64_t k, Matrix<T> A, const T* b, int64_t b_row, T* c, int64_t c_row, int64_t cols, bool add) {
+  constexpr int L = lanes<T>, groups = (Rows + 3) / 4;
+  const T* a[groups];  // every fourth row: the others are reached by a multiple of the stride
+#pragma GCC unroll 4
+  for (int g = 0; g < groups; ++g) a[g] = A.data + 4 * g * A.row;
+
+  const int64_t last = cols - (Vecs - 1) * L;  // how much of the last vector there is
+  Vec<T> sum[Rows][Vecs];
+  for (int64_t p = 0; p < k; ++p) {
+    Vec<T> row[Vecs];
+#pragma GCC unroll 2
+    for (int v = 0; v < Vecs; ++v) row[v] = load(b + v * L);
+#pragma GCC unroll 12
+    for (int i = 0; i < Rows; ++i) {
+      const Vec<T> x = a[i / 4][(i % 4) * A.row];
+#pragma GCC unroll 2
+      for (int v = 0; v < Vecs; ++v) sum[i][v] = fma(x, row[v], sum[i][v]);
+    }
+#pragma GCC unroll 4
+    for (int g = 0; g < groups; ++g) a[g] += A.col;
+    b += b_row;
+  }
+
+#pragma GCC unroll 12
+  for (int i = 0; i < Rows; ++i, c += c_row) {
+#pragma GCC unroll 2
+    for (int v = 0; v < Vecs; ++v) {
+      T* to = c + v * L;
+      if (v + 1 < Vecs || last == L)
+        store(to, add ? load(to) + sum[i][v] : sum[i][v]);
+      else
+        store_n(to, add ? load_n(to, last) + sum[i][v] : sum[i][v], last);
+    }
+  }
+}
+
+/// Every tile size that can occur at an edge, so that no work is spent on rows that are not there.
+template <class T>
+using Tile = void (*)(int64_t, Matrix<T>, const T*, int64_t, T*, int64_t, int64_t, bool);
+template <class T, int Vecs, int... I>
+constexpr std::array<Tile<T>, tile_rows> tiles_of(std::integer_sequence<int, I...>) {
+  return {&tile<T, I + 1, Vecs>...};
+}
+template <class T>
+constexpr std::array<std::array<Tile<T>, tile_rows>, 2> tiles = {
+    tiles_of<T, 1>(std::make_integer_sequence<int, tile_rows>{}),
+    tiles_of<T, 2>(std::make_integer_sequence<int, tile_rows>{})};
+
+/// Memory for packed panels, kept from call to call: fresh pages cost more than the product.
+template <class T>
+T* workspace(int64_t size) {
+  struct Free {
+    void operator()(T* p) const { ::operator delete(p, std::align_val_t(64)); }
+  };
+  thread_local std::unique_ptr<T, Free> memory;
+  thread_local int64_t capacity = 0;
+  if (size > capacity) {
+    memory.reset();
+    memory.reset(
+        static_cast<T*>(::operator new(static_cast<std::size_t>(size) * sizeof(T), std::align_val_t(64))));
+    capacity = size;
+  }
+  return memory.get();
+}
+
+/// One block of columns and of the depth, all rows.
+template <class T>
+void block(int64_t m, int64_t n, int64_t k, Matrix<T> A, Matrix<T> B, T* C, int64_t c_row, bool add) {
+  constexpr int64_t L = lanes<T>, W = tile_cols<T>;
+  const int64_t strips = (m + tile_rows - 1) / tile_rows, panels = (n + W - 1) / W;
+  // B can be read in place where its rows are whole vectors; the last, partial panel is always packed.
+  const int64_t in_place = B.col == 1 && (m <= few_rows || n <= few_cols) ? n / W : 0;
+  const bool pack_a = A.col != 1 && panels > 1;
+  T* const packed_b = workspace<T>((panels - in_place) * W * k + (pack_a ? tile_rows * k : 0));
+  T* const packed_a = packed_b + (panels - in_place) * W * k;
+  const auto width = [&](int64_t j) { return n - j * W <= L ? L : W; };
+  for (int64_t j = in_place; j < panels; ++j)
+    pack<T>(std::min(W, n - j * W), width(j), k, {B.at(0, j * W), B.col, B.row},
+            packed_b + (j - in_place) * W * k);
+
+  for (int64_t s = 0; s < strips; ++s) {
+    const int64_t i = m * s / strips, rows = m * (s + 1) / strips - i;  // strips of nearly equal height
+    Matrix<T> a{A.at(i, 0), A.row, A.col};
+    if (pack_a) {
+      pack(rows, rows, k, a, packed_a);
+      a = {packed_a, 1, rows};
+    }
+    for (int64_t j = 0; j < panels; ++j) {
+      const bool direct = j < in_place;
+      const T* b = direct ? B.at(0, j * W) : packed_b + (j - in_place) * W * k;
+      tiles<T>[width(j) > L][static_cast<std::size_t>(rows - 1)](
+          k, a, b, direct ? B.row : width(j), C + i * c_row + j * W, c_row, std::min(W, n - j * W), add);
+    }
+  }
+}
+
+/// A whole product on one thread.
+template <class T>
+void product(int64_t m, int64_t n, int64_t k, Matrix<T> A, Matrix<T> B, T* C, int64_t c_row, bool add) {
+  if (k == 0 && !add)
+    for (int64_t i = 0; i < m; ++i) std::fill_n(C + i * c_row, n, T(0));
+  if (m == 1 && n == 1) {
+    *C = dot(k, A.data, A.col, B.data, B.row, add ? *C : T(0));
+    return;
+  }
+  if (m == 1 && (B.row == 1 || B.col == 1))
+    return matrix_vector<T>(n, k, {B.data, B.col, B.row}, A.data, A.col, C, 1, add);
+  if (n == 1 && (A.row == 1 || A.col == 1)) return matrix_vector(m, k, A, B.data, B.row, C, c_row, add);
+  for (int64_t j = 0; j < n; j += block_cols<T>)
+    for (int64_t p = 0; p < k; p += gemm_depth)
+      block<T>(m, std::min(block_cols<T>, n - j), std::min(gemm_depth, k - p), {A.at(0, p), A.row, A.col},
+               {B.at(p, j), B.row, B.col}, C + j, c_row, add || p > 0);
+}
+
+/// Into how many parts to cut `work`: several a thread, so that none waits long for one that was held up.
+int64_t parts_for([[maybe_unused]] int64_t work) {
+#ifdef _OPENMP
+  const int threads = work < parallel_work || omp_in_parallel() ? 1 : omp_get_max_threads();
+  return threads > 1 ? 4 * threads : 1;
+#else
+  return 1;
+#endif
+}
+
+/// Cuts the products into parts for the threads to take. A batch is cut between its products; where these are
+/// few, each is cut into blocks of columns, which share nothing, and only then into blocks of rows, which
+/// pack B once more.
+template <class T>
+void share_out(int64_t batch, int64_t m, int64_t n, int64_t k, Matrix<T> A, const int64_t* a_at, Matrix<T> B,
+               const int64_t* b_at, T* C, int64_t c_row, bool add) {
+  if (batch == 0 || m == 0 || n == 0) return;
+  constexpr int64_t W = tile_cols<T>;
+  const int64_t work = batch * m * n * k / lanes<T>, parts = parts_for(work);
+  if (parts == 1) {
+    for (int64_t b = 0; b < batch; ++b)
+      product<T>(m, n, k, {A.data + a_at[b], A.row, A.col}, {B.data + b_at[b], B.row, B.col}, C + b * m * n,
+                 c_row, add);
+    return;
+  }
+  const int64_t groups = std::min(batch, parts), each = parts / groups;
+  const int64_t across = std::clamp<int64_t>(n / (4 * W), 1, each);
+  const int64_t down = std::clamp<int64_t>(m / (4 * tile_rows), 1, each / across);
+  const auto column = [=](int64_t c) { return c == across ? n : n * c / across / W * W; };
+  parallel_for(groups * down * across, work, [=](int64_t part) {
+    const int64_t g = part / (down * across), r = part / across % down, c = part % across;
+    const int64_t i = m * r / down, rows = m * (r + 1) / down - i, j = column(c), cols = column(c + 1) - j;
+    for (int64_t b = batch * g / groups; b < batch * (g + 1) / groups; ++b)
+      product<T>(rows, cols, k, {A.at(i, 0) + a_at[b], A.row, A.col}, {B.at(0, j) + b_at[b], B.row, B.col},
+                 C + b * m * n + i * c_row + j, c_row, add);
+  });
+}
+
+}  // namespace
+
+template <class T>
+void gemm_batch(int64_t batch, int64_t m, int64_t n, int64_t k, const T* A, const int64_t* a_at,
+                int64_t a_row, int64_t a_col, const T* B, const int64_t* b_at, int64_t b_row, int64_t b_col,
+                T* C, bool accumulate) {
+  share_out<T>(batch, m, n, k, {A, a_row, a_col}, a_at, {B, b_row, b_col}, b_at, C, n, accumulate);
+}
+
+template <class T>
+void gemm(int64_t m, int64_t n, int64_t k, const T* A, int64_t a_row, int64_t a_col, const T* B,
+          int64_t b_row, int64_t b_col, T* C, int64_t c_row, bool accumulate) {
+  const int64_t at = 0;
+  share_out<T>(1, m, n, k, {A, a_row, a_col}, &at, {B, b_row, b_col}, &at, C, c_row, accumulate);
+}
+
+#define TAPEHEAD_GEMM(T)                                                                                    \
+  template void gemm(int64_t, int64_t, int64_t, const T*, int64_t, int64_t, const T*, int64_t, int64_t, T*, \
+                     int64_t, bool);                                                                        \
+  template void gemm_batch(int64_t, int64_t, int64_t, int64_t, const T*, const int64_t*, int64_t, int64_t,  \
+                           const T*, const int64_t*, int64_t, int64_t, T*, bool);
+TAPEHEAD_GEMM(float)
+TAPEHEAD_GEMM(double)
+#undef TAPEHEAD_GEMM
+
+}  // namespace tapehead::kernels

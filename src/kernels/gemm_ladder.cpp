@@ -1,0 +1,119 @@
+#include "kernels/gemm_ladder.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "kernels/vec.hpp"
+
+namespace tapehead::kernels::ladder {
+
+using std::int64_t;
+
+// Rung 1: the definition, C_ij = Σ_p A_ip B_pj. The inner loop walks down a column of B: each step touches
+// another line of memory and uses one number of it, and each addition waits for the one before.
+template <class T>
+void naive(int64_t m, int64_t n, int64_t k, const T* A, const T* B, T* C) {
+  for (int64_t i = 0; i < m; ++i)
+    for (int64_t j = 0; j < n; ++j) {
+      T sum = 0;
+      for (int64_t p = 0; p < k; ++p) sum += A[i * k + p] * B[p * n + j];
+      C[i * n + j] = sum;
+    }
+}
+
+// Rung 2: the same products in another order. With j innermost, rows of B and C are read from left to right,
+// and the additions are independent of each other. And a block of B, 64 x 512 numbers, is used for all rows
+// of A before the next one is fetched: it stays in cache.
+template <class T>
+void blocked(int64_t m, int64_t n, int64_t k, const T* A, const T* B, T* C) {
+  constexpr int64_t depth = 64, width = 512;
+  std::fill_n(C, m * n, T(0));
+  for (int64_t p0 = 0; p0 < k; p0 += depth)
+    for (int64_t j0 = 0; j0 < n; j0 += width)
+      for (int64_t i = 0; i < m; ++i)
+        for (int64_t p = p0; p < std::min(p0 + depth, k); ++p) {
+          const T a = A[i * k + p];
+          for (int64_t j = j0; j < std::min(j0 + width, n); ++j) C[i * n + j] += a * B[p * n + j];
+        }
+}
+
+/// Copies columns j … j + width - 1 of rows p … p + depth - 1 of B, one row after the other, zeros behind
+/// column n.
+template <class T>
+static void copy_panel(int64_t p, int64_t depth, int64_t j, int64_t width, int64_t n, const T* B, T* panel) {
+  for (int64_t q = p; q < p + depth; ++q)
+    for (int64_t c = j; c < j + width; ++c) *panel++ = c < n ? B[q * n + c] : T(0);
+}
+
+// Rung 3: rung 2 reads and writes an element of C for every product. Here a tile of C, 4 x 8, is summed in
+// local variables, which the compiler keeps in registers, and is written once a block. The tile reads 8
+// columns of B: short pieces, far apart, unless they were copied to lie one after the other first.
+template <class T>
+void packed(int64_t m, int64_t n, int64_t k, const T* A, const T* B, T* C) {
+  constexpr int64_t depth = 256, height = 4, width = 8;
+  std::fill_n(C, m * n, T(0));
+  std::vector<T> panel(depth * width);
+  for (int64_t p = 0; p < k; p += depth)
+    for (int64_t j = 0; j < n; j += width) {
+      const int64_t here = std::min(depth, k - p), cols = std::min(width, n - j);
+      copy_panel(p, here, j, width, n, B, panel.data());
+      for (int64_t i = 0; i < m; i += height) {
+        const int64_t rows = std::min(height, m - i);
+        const T* a[height];
+        for (int64_t r = 0; r < height; ++r)
+          a[r] = A + (i + std::min(r, rows - 1)) * k + p;  // a short tile repeats a row
+        T sum[height][width] = {};
+        for (int64_t q = 0; q < here; ++q)
+          for (int64_t r = 0; r < height; ++r)
+            for (int64_t c = 0; c < width; ++c)
+              sum[r][c] += a[r][q] * panel[static_cast<std::size_t>(q * width + c)];
+        for (int64_t r = 0; r < rows; ++r)
+          for (int64_t c = 0; c < cols; ++c) C[(i + r) * n + j + c] += sum[r][c];
+      }
+    }
+}
+
+// Rung 4: the tile in vectors. Two of them side by side, and as many rows as leave registers for B and A. A
+// step of the innermost loop loads 2 vectors and `height` numbers, and does 2 * height vector multiply-adds:
+// enough to keep the arithmetic units busy while the loads go on.
+template <class T>
+void vectors(int64_t m, int64_t n, int64_t k, const T* A, const T* B, T* C) {
+  constexpr int64_t depth = 256, L = lanes<T>, width = 2 * L;
+  constexpr int height = vector_bytes == 64 ? 12 : 6;
+  std::fill_n(C, m * n, T(0));
+  std::vector<T> panel(depth * width);
+  for (int64_t p = 0; p < k; p += depth)
+    for (int64_t j = 0; j < n; j += width) {
+      const int64_t here = std::min(depth, k - p), cols = std::min(width, n - j);
+      copy_panel(p, here, j, width, n, B, panel.data());
+      for (int64_t i = 0; i < m; i += height) {
+        const int64_t rows = std::min<int64_t>(height, m - i);
+        Vec<T> sum[height][2];
+        for (int64_t q = 0; q < here; ++q) {
+          const Vec<T> left = load(panel.data() + q * width), right = load(panel.data() + q * width + L);
+#pragma GCC unroll 12
+          for (int r = 0; r < height; ++r) {
+            const Vec<T> a = A[(i + std::min<int64_t>(r, rows - 1)) * k + p + q];
+            sum[r][0] = fma(a, left, sum[r][0]);
+            sum[r][1] = fma(a, right, sum[r][1]);
+          }
+        }
+        T tile[height][width];
+#pragma GCC unroll 12
+        for (int r = 0; r < height; ++r) store(tile[r], sum[r][0]), store(tile[r] + L, sum[r][1]);
+        for (int64_t r = 0; r < rows; ++r)
+          for (int64_t c = 0; c < cols; ++c) C[(i + r) * n + j + c] += tile[r][c];
+      }
+    }
+}
+
+#define TAPEHEAD_RUNG(name)                                                          \
+  template void name(int64_t, int64_t, int64_t, const float*, const float*, float*); \
+  template void name(int64_t, int64_t, int64_t, const double*, const double*, double*);
+TAPEHEAD_RUNG(naive)
+TAPEHEAD_RUNG(blocked)
+TAPEHEAD_RUNG(packed)
+TAPEHEAD_RUNG(vectors)
+#undef TAPEHEAD_RUNG
+
+}  // namespace tapehead::kernels::ladder

@@ -1,0 +1,65 @@
+#pragma once
+// Matrices as they lie in memory, and copies of them that can be read from end to end.
+
+#include <algorithm>
+#include <cstdint>
+
+#include "kernels/vec.hpp"
+
+namespace tapehead::kernels {
+
+/// A view: element (i, j) at data[i * row + j * col]. Strides may be 0 or negative.
+template <class T>
+struct Matrix {
+  const T* data;
+  std::int64_t row, col;
+  const T* at(std::int64_t i, std::int64_t j) const { return data + i * row + j * col; }
+};
+
+/// The first n <= lanes elements at p, zeros after.
+template <class T>
+TAPEHEAD_INLINE Vec<T> load_up_to(const T* p, std::int64_t n) {
+  return n == lanes<T> ? load(p) : load_n(p, n);
+}
+
+template <class T>
+TAPEHEAD_INLINE void store_up_to(T* p, Vec<T> x, std::int64_t n) {
+  n == lanes<T> ? store(p, x) : store_n(p, x, n);
+}
+
+/// Up to lanes lines of up to lanes elements, transposed: register p holds element p of every line.
+template <class T>
+TAPEHEAD_INLINE void load_transposed(Matrix<T> lines, std::int64_t count, std::int64_t depth,
+                                     Vec<T> (&square)[lanes<T>]) {
+#pragma GCC unroll 16
+  for (int r = 0; r < lanes<T>; ++r) square[r] = r < count ? load_up_to(lines.at(r, 0), depth) : Vec<T>();
+  transpose(square);
+}
+
+/// Lays `count` lines of `depth` elements side by side: to[p * width + i] = line i, element p; zeros where
+/// count <= i < width.
+template <class T>
+void pack(std::int64_t count, std::int64_t width, std::int64_t depth, Matrix<T> lines, T* to) {
+  constexpr std::int64_t L = lanes<T>;
+  for (std::int64_t i = 0; i < width; i += L) {
+    const std::int64_t n = std::min(L, count - i), w = std::min(L, width - i);
+    if (lines.row == 1) {
+      for (std::int64_t p = 0; p < depth; ++p)
+        store_up_to(to + p * width + i, load_up_to(lines.at(i, p), n), w);
+    } else if (lines.col == 1) {
+      for (std::int64_t p = 0; p < depth; p += L) {
+        Vec<T> square[L];
+        const std::int64_t d = std::min(L, depth - p);
+        load_transposed({lines.at(i, p), lines.row, 1}, n, d, square);
+#pragma GCC unroll 16
+        for (std::int64_t r = 0; r < L; ++r)
+          if (r < d) store_up_to(to + (p + r) * width + i, square[r], w);
+      }
+    } else {
+      for (std::int64_t p = 0; p < depth; ++p)
+        for (std::int64_t r = 0; r < w; ++r) to[p * width + i + r] = r < n ? *lines.at(i + r, p) : T(0);
+    }
+  }
+}
+
+}  // namespace tapehead::kernels

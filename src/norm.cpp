@@ -1,0 +1,133 @@
+#include "tapehead/norm.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "kernels/norm.hpp"
+#include "kernels/parallel.hpp"
+#include "tapehead/arithmetic.hpp"
+#include "tapehead/error.hpp"
+#include "tapehead/math.hpp"
+#include "tapehead/reduce.hpp"
+#include "tapehead/tape.hpp"
+#include "tapehead/views.hpp"
+
+namespace tapehead {
+
+namespace {
+
+template <class T>
+using Maybe = std::optional<Tensor<T>>;
+
+template <class T>
+void check(const char* op, const Tensor<T>& x, const Maybe<T>& weight, const Maybe<T>& bias, double eps) {
+  if (x.rank() == 0)
+    throw ShapeError(fmt::format("{}: a zero-dimensional tensor; it normalises along the last axis", op));
+  const auto fits = [&](const char* name, const Maybe<T>& row) {
+    if (row && row->shape() != Shape{x.size(-1)})
+      throw ShapeError(fmt::format("{}: a {} of shape {} for shape {}; it must be ({},)", op, name,
+                                   row->shape().str(), x.shape().str(), x.size(-1)));
+  };
+  fits("weight", weight);
+  fits("bias", bias);
+  if (!(eps >= 0)) throw ValueError(fmt::format("{}: eps {}; it must not be negative", op, eps));
+}
+
+// row(first element's place) for each row, on threads where it pays.
+template <class Row>
+void for_each_row(const Shape& shape, const Row& row) {
+  const std::int64_t n = shape[shape.rank() - 1], rows = shape.numel() == 0 ? 0 : shape.numel() / n;
+  constexpr std::int64_t group = 16;
+  kernels::parallel_for((rows + group - 1) / group, 4 * shape.numel(), [&](std::int64_t g) {
+    for (std::int64_t r = g * group; r < std::min(rows, (g + 1) * group); ++r) row(r * n);
+  });
+}
+
+template <class T>
+Tensor<T> normalised(const char* op, const Tensor<T>& x, const Maybe<T>& weight, const Maybe<T>& bias,
+                     double eps, bool centred) {
+  const Tensor<T> from = contiguous(detach(x)), none;
+  const Tensor<T> w = weight ? contiguous(detach(*weight)) : none,
+                  b = bias ? contiguous(detach(*bias)) : none;
+  Buffer<T> y(x.shape(), op);
+  for_each_row(x.shape(), [&](std::int64_t at) {
+    kernels::norm_row(x.size(-1), from.data() + at, weight ? w.data() : nullptr, bias ? b.data() : nullptr,
+                      eps, centred, y.data() + at);
+  });
+  return y;
+}
+
+// The operation without a weight, x̂, recorded.
+template <bool centred, class T>
+Tensor<T> plain(const Tensor<T>& x, double eps) {
+  if constexpr (centred)
+    return layer_norm(x, {}, {}, eps);
+  else
+    return rms_norm(x, {}, eps);
+}
+
+const Op layer_norm_pull_op{"layer_norm_pull", "P(g) = (g - mean g - x̂ mean(g x̂)) / s, s = √(var x + ε)",
+                            "dg = P(dy), dx = -(x̂ Σ dy P(g) + P(dy) Σ g x̂ + P(g) Σ dy x̂) / (n s)"};
+const Op rms_norm_pull_op{"rms_norm_pull", "P(g) = (g - x̂ mean(g x̂)) / s, s = √(mean x² + ε)",
+                          "dg = P(dy), dx = -(x̂ Σ dy P(g) + P(dy) Σ g x̂ + P(g) Σ dy x̂) / (n s)"};
+
+// From the gradient of x̂ to that of x, in one record. It is linear in g, with a symmetric matrix: its own
+// transpose.
+template <bool centred, class T>
+Tensor<T> pull(const Tensor<T>& x, const Tensor<T>& g, double eps) {
+  const Op& op = centred ? layer_norm_pull_op : rms_norm_pull_op;
+  const Tensor<T> from = contiguous(detach(x)), dy = contiguous(detach(g));
+  Buffer<T> filled(x.shape(), op.name);
+  for_each_row(x.shape(), [&](std::int64_t at) {
+    kernels::norm_pull_row(x.size(-1), from.data() + at, dy.data() + at, eps, centred, filled.data() + at);
+  });
+  const Tensor<T> P(std::move(filled));
+  return record(op, P, wrt(g, [x, eps](const auto& u) { return pull<centred>(x, u, eps); }),
+                wrt(x, [x, g, P, eps](const auto& u) {
+                  const auto over_row = [](const Tensor<T>& v) { return sum(v, -1, true); };
+                  const Tensor<T> x_hat = plain<centred>(x, eps);
+                  const Tensor<T> spread = centred ? var(x, -1, 0, true) : mean(x * x, -1, true);
+                  return (x_hat * over_row(u * P) + pull<centred>(x, u, eps) * over_row(g * x_hat) +
+                          P * over_row(u * x_hat)) /
+                         (sqrt(spread + eps) * -x.size(-1));
+                }));
+}
+
+template <bool centred, class T>
+Tensor<T> norm(const Op& op, const Tensor<T>& x, const Maybe<T>& weight, const Maybe<T>& bias, double eps) {
+  check(op.name, x, weight, bias, eps);
+  const Tensor<T> none;  // no tape knows it: what is left out has no gradient
+  return record(
+      op, normalised(op.name, x, weight, bias, eps, centred),
+      wrt(x, [x, weight, eps](const auto& dy) { return pull<centred>(x, weight ? dy * *weight : dy, eps); }),
+      wrt(weight ? *weight : none, [x, eps](const auto& dy) { return dy * plain<centred>(x, eps); }),
+      wrt(bias ? *bias : none, [](const auto& dy) { return dy; }));
+}
+
+}  // namespace
+
+const Op layer_norm_op{
+    "layer_norm", "y = x̂ w + b, x̂ = (x - mean x) / √(var x + ε)",
+    "dx = (g - mean g - x̂ mean(g x̂)) / √(var x + ε) with g = dy w, dw = Σ dy x̂, db = Σ dy"};
+template <std::floating_point T>
+Tensor<T> layer_norm(const Tensor<T>& x, const std::type_identity_t<Maybe<T>>& weight,
+                     const std::type_identity_t<Maybe<T>>& bias, double eps) {
+  return norm<true, T>(layer_norm_op, x, weight, bias, eps);
+}
+
+const Op rms_norm_op{"rms_norm", "y = x̂ w, x̂ = x / √(mean x² + ε)",
+                     "dx = (g - x̂ mean(g x̂)) / √(mean x² + ε) with g = dy w, dw = Σ dy x̂"};
+template <std::floating_point T>
+Tensor<T> rms_norm(const Tensor<T>& x, const std::type_identity_t<Maybe<T>>& weight, double eps) {
+  return norm<false, T>(rms_norm_op, x, weight, {}, eps);
+}
+
+#define TAPEHEAD_NORM(T)                                                              \
+  template Tensor<T> layer_norm<T>(const Tensor<T>&, const std::optional<Tensor<T>>&, \
+                                   const std::optional<Tensor<T>>&, double);          \
+  template Tensor<T> rms_norm<T>(const Tensor<T>&, const std::optional<Tensor<T>>&, double);
+TAPEHEAD_NORM(float)
+TAPEHEAD_NORM(double)
+
+}  // namespace tapehead

@@ -118,7 +118,7 @@ template <std::floating_point T>
 Tensor<T> pow(const Tensor<T>& a, const Tensor<T>& b) {
   auto c = map<T>("pow", a, b, [](T x, T y) { return std::pow(x, y); });
   return record(pow_op, c, wrt(a, [a, b](const auto& dc) { return dc * b * pow(a, b - 1); }),
-                           wrt(b, [a, c](const auto& dc) { return dc * c * log(masked_fill(a, eq(c, scalar(T{})), T{1})); }));
+                           wrt(b, [a, c](const auto& dc) { return dc * c * log(where(eq(c, scalar(T{})), scalar(T{1}), a)); }));
 }
 
 const Op pow_number_op{"pow_number", "y = xᵖ", "dx = p dy xᵖ⁻¹"};

@@ -73,7 +73,8 @@ class TorchRandom {
   /// Tensor.normal_. Throws ValueError where the deviation is negative.
   template <std::floating_point T = float>
   Tensor<T> normal(double mean, double deviation, const Shape& shape);
-  /// Uniform in low … high - 1. Throws ValueError where high <= low.
+  /// Uniform in low … high - 1. Throws ValueError where high <= low. For 2^28 numbers or
+  /// more PyTorch 2 draws otherwise than 1.13 and this.
   Tensor<std::int64_t> randint(std::int64_t low, std::int64_t high, const Shape& shape);
   /// 0 … n - 1 in random order, (n,).
   Tensor<std::int64_t> randperm(std::int64_t n);

@@ -27,13 +27,15 @@ struct Plan {
     const std::vector<bool> gone = list.mask(op, shape);
     for (int axis = 0; axis < shape.rank(); ++axis) {
       const bool goes = gone[static_cast<std::size_t>(axis)];
+      if (goes) kept[axis] = 1, count *= shape[axis];
+      if (!goes || keepdims) out = out.with(out.rank(), kept[axis]);
+      if (shape[axis] == 1) continue;
       int& rank = goes ? axes.gone_rank : axes.kept_rank;
       (goes ? axes.gone_sizes : axes.kept_sizes)[rank] = shape[axis];
       (goes ? axes.gone_strides : axes.kept_strides)[rank] = strides[axis];
       ++rank;
-      if (goes) kept[axis] = 1, count *= shape[axis];
+      axes.innermost_goes = goes;
     }
-    out = keepdims ? kept : Shape(axes.kept_sizes, axes.kept_sizes + axes.kept_rank);
   }
   kernels::FoldAxes axes;
   Shape kept, out;

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "attention_inputs.hpp"
 #include "kernels/dropout.hpp"
 #include "tapehead/arithmetic.hpp"
 #include "tapehead/error.hpp"
@@ -17,24 +18,50 @@
 
 namespace tapehead {
 
-namespace {
+namespace detail {
 
 template <class T>
-void check_shapes(const char* op, const Tensor<T>& Q, const Tensor<T>& K, const Tensor<T>& V, bool enable_gqa) {
+void check_attention(const char* op, const Tensor<T>& Q, const Tensor<T>& K, const Tensor<T>& V, bool enable_gqa) {
   const auto shapes = [&] { return fmt::format("{}: Q {}, K {}, V {}", op, Q.shape().str(), K.shape().str(), V.shape().str()); };
-  if (Q.rank() < 2 || K.rank() < 2 || V.rank() < 2)
-    throw ShapeError(shapes() + ": each needs at least the axes (L, d)");
+  if (Q.rank() < 2 || K.rank() < 2 || V.rank() < 2) throw ShapeError(shapes() + ": each needs at least the axes (L, d)");
   if (Q.size(-1) != K.size(-1))
-    throw ShapeError(fmt::format("{}: queries of width {} and keys of width {}; they must be equal", shapes(), Q.size(-1), K.size(-1)));
+    throw ShapeError(fmt::format("{}: queries of width {} and keys of width {}; they must be equal", shapes(), Q.size(-1),
+                                 K.size(-1)));
   if (K.size(-2) != V.size(-2))
-    throw ShapeError(fmt::format("{}: {} keys and {} values; each key has one value", shapes(), K.size(-2), V.size(-2)));
+    throw ShapeError(
+        fmt::format("{}: {} keys and {} values; each key has one value", shapes(), K.size(-2), V.size(-2)));
   if (!enable_gqa) return;
   if (Q.rank() < 3 || K.rank() < 3 || V.rank() < 3)
     throw ShapeError(shapes() + ": grouped queries need a head axis, (…, H, L, d)");
   if (K.size(-3) != V.size(-3) || K.size(-3) == 0 || Q.size(-3) % K.size(-3) != 0)
-    throw ShapeError(fmt::format("{}: {} query heads on {} key and {} value heads; the query heads must be a multiple of the others",
+    throw ShapeError(fmt::format("{}: {} query heads on {} key and {} value heads; the query heads must be a multiple of the "
+                                 "others",
                                  shapes(), Q.size(-3), K.size(-3), V.size(-3)));
 }
+template void check_attention(const char*, const Tensor<float>&, const Tensor<float>&, const Tensor<float>&, bool);
+template void check_attention(const char*, const Tensor<double>&, const Tensor<double>&, const Tensor<double>&, bool);
+
+void check_scores_operand(const char* op, const char* name, const Shape& shape, const Shape& scores) {
+  if (!broadcasts_to(shape, scores))
+    throw ShapeError(fmt::format("{}: a {} of shape {} does not broadcast to the scores' shape {}; aligned from the right, "
+                                 "each of its sizes must be the scores' or 1 (a padding mask is (B, 1, 1, Lk))",
+                                 op, name, shape.str(), scores.str()));
+}
+
+void check_dropout(const char* op, double dropout_p, const std::optional<Tensor<bool>>& keep_mask, const TorchRandom* generator,
+                   const Shape& scores) {
+  if (!(dropout_p >= 0 && dropout_p <= 1))
+    throw ValueError(fmt::format("{}: dropout_p {}; it is a share, 0 to 1", op, dropout_p));
+  if (dropout_p == 0) return;
+  if (keep_mask) return check_scores_operand(op, "keep_mask", keep_mask->shape(), scores);
+  if (generator == nullptr)
+    throw ValueError(fmt::format("{}: dropout_p {} with nothing to draw from; give .generator, or the .keep_mask itself", op,
+                                 dropout_p));
+}
+
+}  // namespace detail
+
+namespace {
 
 // Each key head, repeated for the consecutive query heads that share it.
 template <class T>
@@ -51,18 +78,12 @@ template <class T>
 Tensor<T> masked_scores(const char* op, const Tensor<T>& Q, const Tensor<T>& K, const AttentionOptions<T>& options) {
   Tensor<T> S = matmul(Q, mT(K));
   S = options.scale ? S * *options.scale : S / std::sqrt(static_cast<double>(Q.size(-1)));
-  const auto fits = [&](const char* name, const Shape& shape) {
-    if (!broadcasts_to(shape, S.shape()))
-      throw ShapeError(fmt::format("{}: a {} of shape {} does not broadcast to the scores' shape {}; aligned from the right, each of its "
-                                   "sizes must be the scores' or 1 (a padding mask is (B, 1, 1, Lk))",
-                                   op, name, shape.str(), S.shape().str()));
-  };
   if (options.bias) {
-    fits("bias", options.bias->shape());
+    detail::check_scores_operand(op, "bias", options.bias->shape(), S.shape());
     S = S + *options.bias;
   }
   if (options.mask) {
-    fits("mask", options.mask->shape());
+    detail::check_scores_operand(op, "mask", options.mask->shape(), S.shape());
     S = masked_fill(S, ~*options.mask, -std::numeric_limits<T>::infinity());
   }
   if (options.causal) S = masked_fill(S, ~causal_mask(S.size(-2), S.size(-1), options.align), -std::numeric_limits<T>::infinity());
@@ -73,12 +94,8 @@ Tensor<T> masked_scores(const char* op, const Tensor<T>& Q, const Tensor<T>& K, 
 template <class T>
 std::optional<Tensor<T>> dropout_factors(const char* op, const Shape& scores, const AttentionOptions<T>& options) {
   const double p = options.dropout_p;
-  if (!(p >= 0 && p <= 1)) throw ValueError(fmt::format("{}: dropout_p {}; it is a share, 0 to 1", op, p));
+  detail::check_dropout(op, p, options.keep_mask, options.generator, scores);
   if (p == 0) return {};
-  if (options.keep_mask && !broadcasts_to(options.keep_mask->shape(), scores))
-    throw ShapeError(fmt::format("{}: a keep_mask of shape {} does not broadcast to the weights' shape {}", op, options.keep_mask->shape().str(), scores.str()));
-  if (!options.keep_mask && options.generator == nullptr)
-    throw ValueError(fmt::format("{}: dropout_p {} with nothing to draw from; give .generator, or the .keep_mask itself", op, p));
   const Tensor<bool> keep = options.keep_mask ? *options.keep_mask : attention_keep_mask(scores, p, options.generator->next_uint64());
   return to<T>(keep) * kernels::dropout_scale(p);
 }
@@ -89,7 +106,7 @@ Tensor<bool> attention_keep_mask(const Shape& scores, double dropout_p, std::uin
   if (scores.rank() < 2) throw ShapeError(fmt::format("attention_keep_mask: shape {}; weights are (…, Lq, Lk)", scores.str()));
   Buffer<bool> keep(scores, "attention_keep_mask");
   const std::int64_t Lk = scores[scores.rank() - 1], Lq = scores[scores.rank() - 2];
-  const std::int64_t H = scores.rank() > 3 ? scores[scores.rank() - 3] : 1;
+  const std::int64_t H = scores.rank() > 2 ? scores[scores.rank() - 3] : 1;
   const auto threshold = kernels::dropout_threshold(dropout_p);
   for (std::int64_t row = 0; Lk > 0 && row < keep.numel() / Lk; ++row) {
     const auto key = kernels::dropout_row_key(seed, row / Lq / H, row / Lq % H, row % Lq);
@@ -100,7 +117,7 @@ Tensor<bool> attention_keep_mask(const Shape& scores, double dropout_p, std::uin
 
 template <std::floating_point T>
 Attention<T> attention(const Tensor<T>& Q, const Tensor<T>& K, const Tensor<T>& V, const AttentionOptions<std::type_identity_t<T>>& options) {
-  check_shapes("attention", Q, K, V, options.enable_gqa);
+  detail::check_attention("attention", Q, K, V, options.enable_gqa);
   const std::int64_t group = options.enable_gqa ? Q.size(-3) / K.size(-3) : 1;
   const Tensor<T> S = masked_scores("attention", Q, repeat_heads(K, group), options);  // (…, Lq, Lk)
   const Tensor<T> A = softmax(S, -1, options.empty_rows);
@@ -111,7 +128,7 @@ Attention<T> attention(const Tensor<T>& Q, const Tensor<T>& K, const Tensor<T>& 
 template <std::floating_point T>
 AttentionGradients<T> attention_backward(const Tensor<T>& Q, const Tensor<T>& K, const Tensor<T>& V, const Tensor<T>& dO,
                                          const AttentionOptions<std::type_identity_t<T>>& options) {
-  check_shapes("attention_backward", Q, K, V, options.enable_gqa);
+  detail::check_attention("attention_backward", Q, K, V, options.enable_gqa);
   const std::int64_t group = options.enable_gqa ? Q.size(-3) / K.size(-3) : 1;
   const Tensor<T> Kh = repeat_heads(K, group), Vh = repeat_heads(V, group);  // one for each query head
   const double scale = options.scale ? *options.scale : 1 / std::sqrt(static_cast<double>(Q.size(-1)));

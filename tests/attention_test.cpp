@@ -1,5 +1,5 @@
 // The lower rungs of the ladder, each held to the next: composed from the smallest primitives, primitives on the
-// tape, gradients by hand. Sizes are odd and unequal on purpose: equal ones hide a wrong axis.
+// tape, gradients by hand, the fused kernel. Sizes are odd and unequal on purpose: equal ones hide a wrong axis.
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -74,7 +74,7 @@ Gradients3 by_tape(const Tensor<double>& Q, const Tensor<double>& K, const Tenso
 
 }  // namespace
 
-TEST_CASE("attention: composed = operations = by hand, values and gradients, for every kind of option") {
+TEST_CASE("attention: composed = operations = by hand = fused, values and gradients, for every kind of option") {
   NumpyRandom rng(11);
   for (const Problem& p : problems()) {
     CAPTURE(p.name);
@@ -88,6 +88,13 @@ TEST_CASE("attention: composed = operations = by hand, values and gradients, for
     CHECK(close(tape.dV, hand.dV));
     CHECK(close(hand.D, sum(hand.dA * hand.A, -1, true)));
     if (p.options.bias) CHECK(close(*tape.d_bias, *hand.d_bias));
+
+    const auto fused = by_tape(Q, K, V, dO, p.options, [&] { return flash_attention(Q, K, V, p.options).out; });
+    CHECK(close(tape.out, fused.out));
+    CHECK(close(tape.dQ, fused.dQ));
+    CHECK(close(tape.dK, fused.dK));
+    CHECK(close(tape.dV, fused.dV));
+    if (p.options.bias) CHECK(close(*tape.d_bias, *fused.d_bias));
 
     const bool composes = !p.options.bias && !p.options.scale && !p.options.enable_gqa && p.options.dropout_p == 0 && p.k[p.k.rank() - 2] > 0;
     if (!composes) continue;

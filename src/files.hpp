@@ -69,5 +69,6 @@ std::uint64_t npy_size(const Span& header);
 AnyTensor parse_npy(const Span& file);
 std::string npy_header(const AnyTensor& x);
 NamedTensors parse_npz(const Span& file);
+NamedTensors parse_safetensors(const Span& file);
 
 }  // namespace tapehead::detail

@@ -38,3 +38,4 @@
 // files
 #include "tapehead/arrays.hpp"
 #include "tapehead/npy.hpp"
+#include "tapehead/safetensors.hpp"

@@ -1,0 +1,2 @@
+# Included by the Makefile.
+CHECKS += tests/golden/check.sh

@@ -34,6 +34,7 @@
 #include "tapehead/prefix_tree.hpp"
 #include "tapehead/nn.hpp"
 // looking at it
+#include "tapehead/plot.hpp"
 #include "tapehead/print.hpp"
 // files
 #include "tapehead/arrays.hpp"

@@ -1,0 +1,137 @@
+#pragma once
+#include <deque>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tapehead/plot.hpp"
+#include "tapehead/tapehead.hpp"
+
+// The book's claims, held against the engine. A section's program opens the Book, runs the section's listing,
+// and says of each claim what came out; close() compares with the exact values, prints a verdict for each,
+// and keeps them for the report.
+//
+//   Book book(argv[0], "A From-Scratch Implementation in NumPy");
+//   book.claim("sanity_weights").values({{"scores", S}, {"weights", w}}).printed(w);
+//   return book.close();
+
+namespace chapter {
+
+/// Numbers of any element type, and how far from the exact ones they may be, relative to the largest of these
+/// (at least 1): 1e-12 in double; 2e-6 in float, whose last bits depend on the order of summation; else 0.
+struct Numbers {
+  template <class E>
+  Numbers(const tapehead::Tensor<E>& x) : shape(x.shape()), tolerance(tolerance_of<E>) {
+    for (const E element : x.to_vector()) values.push_back(static_cast<double>(element));
+  }
+  template <tapehead::Number N>
+  Numbers(N x) : values{static_cast<double>(x)}, tolerance(tolerance_of<N>) {}
+
+  tapehead::Shape shape;
+  std::vector<double> values;
+  double tolerance;
+
+ private:
+  template <class E>
+  static constexpr double tolerance_of = std::is_same_v<E, double>  ? 1e-12
+                                         : std::is_same_v<E, float> ? 2e-6
+                                                                    : 0;
+};
+
+/// A line of tests/golden/chapter.tsv: what the book says in one place.
+struct Entry {
+  std::string id, section, text;
+  std::vector<std::string> figures;  // as printed
+  int decimals = -1;                 // of np.round, where the listing rounds
+  std::optional<bool> agrees;  // the reference's own verdict; none where the book prints nothing to compare
+};
+
+enum class Verdict {
+  agree,    // the book's figures are the exact ones rounded, its statement holds
+  erratum,  // they are not, it does not
+  exact,    // the book leaves the figure to the reader; ours is the exact one
+  differs   // ours is not the exact one: our fault
+};
+const char* name(Verdict verdict);
+
+/// What the engine makes of one entry.
+class Claim {
+ public:
+  explicit Claim(Entry entry) : entry_(std::move(entry)) {}
+
+  /// Our value of the entry's exact one; or of each of them, by name. None may be left out.
+  Claim& value(const Numbers& ours);
+  Claim& values(std::initializer_list<std::pair<std::string, Numbers>> ours);
+  /// An exact value, or with "torch" all of torch/…, that is not compared. Say why beside it.
+  Claim& aside(const std::string& field);
+  /// Our draw of one of the entry's inputs, which must be the reference's bit for bit.
+  Claim& drawn(const std::string& input, const Numbers& ours);
+  /// Our value of the figures that the book prints, in its order.
+  Claim& printed(const Numbers& ours);
+  /// Whether the book's statement holds, and how that shows.
+  Claim& holds(bool statement, const std::string& evidence);
+  /// Something to say where the book states nothing that could hold or not.
+  Claim& note(const std::string& text);
+
+ private:
+  friend class Book;
+  void compare(const std::string& name, const Numbers& ours, double tolerance);
+  std::vector<std::string> missing() const;
+
+  Entry entry_;
+  std::vector<std::string> given_;  // names of the exact values compared or left aside
+  bool figures_given_ = false;
+  std::optional<bool> right_;        // whether the book is: every figure and statement of it that we checked
+  std::vector<std::string> here_;    // our figures in the book's digits, and the evidence
+  std::vector<std::string> faults_;  // of ours
+};
+
+/// What close() keeps of a claim, and the report reads.
+struct Result {
+  std::string id;
+  Verdict verdict = Verdict::differs;
+  std::string here, fault;
+};
+
+class Book {
+ public:
+  /// Prints the section's title. `program` is argv[0]: results and figures go beside it.
+  Book(const std::string& program, const std::string& title);
+
+  /// The entry of that name. Throws ValueError where the book has none, or it was claimed before.
+  Claim& claim(const std::string& id);
+  /// Something of our own that must be true, beside the book's entries.
+  void expect(const std::string& what, bool holds);
+  /// Shows the matrix in the terminal and draws it into figures/NAME.svg beside the program.
+  template <class E>
+  void draw(const std::string& figure, const tapehead::Tensor<E>& x,
+            const tapehead::HeatmapOptions& options) {
+    draw(figure, tapehead::heatmap_text(x, options), tapehead::heatmap_svg(x, options));
+  }
+  /// Prints a verdict for every claim and keeps it for the report. 0 where all of ours is right, 1 otherwise:
+  /// what main returns.
+  int close();
+
+ private:
+  static Result judge(const Claim& claim);
+  void draw(const std::string& figure, const std::string& text, const std::string& svg) const;
+
+  std::string program_;
+  std::vector<Entry> entries_;
+  std::deque<Claim> claims_;
+  std::vector<std::pair<std::string, bool>> expectations_;
+};
+
+/// All entries, in the chapter's order.
+std::vector<Entry> read_entries();
+/// The results that a program kept; none where it has not run to its end since it was built.
+std::optional<std::vector<Result>> read_results(const std::string& program);
+/// Verdict and entry, what the book has, what we have, and what is wrong, if anything.
+void print(const Entry& entry, const Result& result);
+void print_not_covered(const Entry& entry, const std::string& why);
+/// `text` in a colour ("1;32") where output is a terminal.
+std::string coloured(const std::string& text, const char* code);
+
+}  // namespace chapter

@@ -1,0 +1,118 @@
+// Why Divide by √d_k? The Variance Argument
+//
+// The score of two random vectors spreads like √d_k; softmax of widely spread scores is one-hot; the Jacobian
+// of a one-hot softmax is zero. Each link is measured here, and then the division that breaks the chain.
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "claims.hpp"
+
+using namespace tapehead;
+using chapter::Book;
+
+namespace {
+
+// diag(a) - a aᵀ: what a small change of the scores does to the weights.
+Tensor<double> jacobian(const Tensor<double>& a) { return a * eye<double>(a.size(0)) - unsqueeze(a, 1) * a; }
+
+// One term q_c k_c. Mean 0 and variance 1 do not need a bell curve: here are two lopsided coins, all four
+// outcomes.
+double one_term(Book& book) {
+  const Tensor<double> q{-2, 0.5}, p_q{0.2, 0.8};      // mean 0, variance 1
+  const Tensor<double> k{-3, 1.0 / 3}, p_k{0.1, 0.9};  // mean 0, variance 1
+  const auto product = unsqueeze(q, 1) * k, chance = unsqueeze(p_q, 1) * p_k;
+  const auto mean = sum(chance * product);
+  const auto variance = sum(chance * product * product) - mean * mean;
+  book.claim("var_one_term")
+      .values({{"mean", mean}, {"var", variance}})
+      .holds(std::abs(variance.item() - 1) < 1e-14, "mean 0, variance 1, of two lopsided coins too");
+  return variance.item();
+}
+
+// The sum of d_k such terms: variances of independent terms add. Beside it, 4096 dot products as the book's
+// seed draws them.
+void spread_of_scores(Book& book, double one) {
+  fmt::print("  d_k   Var(q·k)    std    measured Var, std      Var(q·k / √d_k)  measured\n");
+  for (const std::int64_t d_k : {64, 128}) {
+    const double variance = static_cast<double>(d_k) * one, scale = 1 / std::sqrt(static_cast<double>(d_k));
+    NumpyRandom rng(0);
+    const auto q = rng.randn({4096, d_k}), k = rng.randn({4096, d_k});
+    const auto s = sum(q * k, 1);
+    fmt::print("{:5} {:9.0f} {:8.1f} {:12.1f} {:7.1f} {:17.0f} {:13.2f}\n", d_k, variance,
+               std::sqrt(variance), var(s, {}, 0).item(), std_dev(s, {}, 0).item(), variance * scale * scale,
+               var(s * scale, {}, 0).item());
+    book.claim(fmt::format("var_qk_{}", d_k))
+        .values({{"variance", variance},
+                 {"std", std::sqrt(variance)},
+                 {"scaled_variance", variance * scale * scale},
+                 {"scaled_std", std::sqrt(variance) * scale},
+                 {"sample_mean", mean(s)},
+                 {"sample_var", var(s, {}, 0)},
+                 {"sample_std", std_dev(s, {}, 0)},
+                 {"sample_scaled_var", var(s * scale, {}, 0)},
+                 {"sample_abs_max", max(abs(s))}})
+        .printed(std::sqrt(variance));
+  }
+  const auto is = [](double x, double y) { return std::abs(x - y) < 1e-14; };
+  book.claim("var_scaled")
+      .values({{"variance", 64 * one / 64}})
+      .holds(is(64 * one / 64, 1), "d_k / d_k = 1, whatever d_k");
+  book.claim("var_divide_by_dk")
+      .values({{"variance", 64 * one / (64 * 64)}, {"std", std::sqrt(64 * one) / 64}})
+      .holds(is(64 * one / (64 * 64), 1 / 64.0),
+             "d_k / d_k² = 1/64 at d_k = 64: too flat, as unscaled is too sharp");
+  const double tail = std::erfc(20 / 8.0 / std::sqrt(2.0)), mean_abs = 8 * std::sqrt(2 / std::acos(-1));
+  book.claim("raw_scores_64")
+      .values({{"std", std::sqrt(64 * one)}, {"normal_tail_at_20", tail}, {"normal_mean_abs", mean_abs}})
+      .holds(mean_abs > 4 && mean_abs < 12 && tail > 0.005 && tail < 0.05,
+             fmt::format("{:.1f} on average, beyond ±20 one in {:.0f}", mean_abs, 1 / tail));
+}
+
+// A logit three standard deviations out at d_k = 64, the rest at 0: nearly one-hot, and nearly no gradient.
+void saturation(Book& book) {
+  book.claim("three_sigma_64").value(24 / std::sqrt(64.0)).printed(24 / std::sqrt(64.0));
+  book.claim("e24").value(exp(scalar(24.0))).printed(exp(scalar(24.0)));
+
+  const auto a = softmax(Tensor<double>{24, 0, 0, 0}, -1);
+  const auto J = jacobian(a);
+  fmt::print("\nsoftmax([24, 0, 0, 0]) = {}\nits Jacobian, at most {:.1e}\n", a, max(abs(J)).item());
+  book.claim("e24_one_hot")
+      .values({{"weights", a}, {"jacobian", J}, {"jacobian_max_abs", max(abs(J))}})
+      .holds(a.at({0}) > 1 - 1e-9,
+             fmt::format("all but {:.1e} on one key, Jacobian below {:.1e}", 1 - a.at({0}), 1.2e-10));
+  const auto J1 = jacobian(Tensor<double>{0, 1, 0});
+  book.claim("jacobian_one_hot").value(J1).holds(equal(J1, zeros<double>({3, 3})), "all zeros, exactly");
+}
+
+// The same four scores with and without the scale.
+void worked_example(Book& book) {
+  const Tensor<double> scores{20, 4, -3, 1};
+  const auto unscaled = softmax(scores, -1);
+  const auto scaled_scores = scores / std::sqrt(64.0);
+  const auto scaled = softmax(scaled_scores, -1);
+  fmt::print("\nscores      {}   weights {:.8f}\n/ √64       {}   weights {:.2f}\n", scores, unscaled,
+             scaled_scores, scaled);
+  fmt::print("largest Jacobian entry: {:.1e} and {:.2f}\n", max(abs(jacobian(unscaled))).item(),
+             max(abs(jacobian(scaled))).item());
+
+  book.claim("scale_example_exps").value(exp(scores)).printed(exp(scores));
+  book.claim("scale_example_unscaled")
+      .values({{"weights", unscaled}, {"jacobian", jacobian(unscaled)}})
+      .printed(unscaled.slice(0, 0, 2))
+      .holds(max(unscaled.slice(0, 2, 4)).item() < 1e-8, "the other two below 1e-8");
+  book.claim("scale_example_scaled_scores").value(scaled_scores).printed(scaled_scores);
+  book.claim("scale_example_scaled")
+      .values({{"weights", scaled}, {"jacobian", jacobian(scaled)}})
+      .printed(scaled);
+}
+
+}  // namespace
+
+int main(int, char** argv) {
+  Book book(argv[0], "Why Divide by √d_k? The Variance Argument");
+  spread_of_scores(book, one_term(book));
+  saturation(book);
+  worked_example(book);
+  return book.close();
+}

@@ -1,0 +1,144 @@
+// A From-Scratch Implementation in NumPy
+//
+// softmax and attention as the listing has them, line by line, from sums, maxima, exponentials and a matrix
+// product; then the example that can be checked by hand.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include "claims.hpp"
+#include "tapehead/composed.hpp"
+
+using namespace tapehead;
+using chapter::Book;
+
+namespace {
+
+const double inf = std::numeric_limits<double>::infinity();
+
+// softmax(x) = softmax(x - c) for any c. With c the largest logit of each row no exponential is above 1.
+Tensor<double> softmax(const Tensor<double>& x, int axis = -1) {
+  const auto x_max = max(x, axis, true);  // largest logit per row
+  const auto e = exp(x - x_max);          // no overflow
+  return e / sum(e, axis, true);          // each row sums to 1
+}
+
+// Q is (n_q, d_k), K (n_k, d_k), V (n_k, d_v), the mask (n_q, n_k): true where query i may attend to key j.
+// out is (n_q, d_v), one vector a query; weights (n_q, n_k), rows that sum to 1.
+Attention<double> scaled_dot_product_attention(const Tensor<double>& Q, const Tensor<double>& K,
+                                               const Tensor<double>& V,
+                                               const std::optional<Tensor<bool>>& mask = {}) {
+  const auto d_k = static_cast<double>(Q.size(-1));
+  auto scores = matmul(Q, K.T());                          // Step 1: scores[i, j] = q_i · k_j   (n_q, n_k)
+  scores = scores / std::sqrt(d_k);                        // Step 2: variance 1 whatever d_k
+  if (mask) scores = where(*mask, scores, scalar(-inf));   // Step 3: exp(-inf) = 0 where forbidden
+  const auto weights = softmax(scores, -1);                // Step 4: over the key axis           (n_q, n_k)
+  return {.out = matmul(weights, V), .weights = weights};  // Step 5: weighted sum of the values  (n_q, d_v)
+}
+
+void stable_softmax(Book& book) {
+  const Tensor<double> x{1000, 0};
+  const auto naive = exp(x) / sum(exp(x));
+  fmt::print("naive softmax of {}: {}    stable: {}\n\n", x, naive, softmax(x));
+  book.claim("naive_softmax_overflow")
+      .values({{"exp_1000", exp(scalar(1000.0))}, {"naive", naive}, {"stable", softmax(x)}})
+      .holds(std::isnan(naive.at({0})) && std::isnan(naive.at({1})),
+             "inf / inf is NaN, but 0's share is 1 / inf = 0");
+
+  const Tensor<double> y{0, -1000};
+  const auto e = exp(y - max(y));
+  book.claim("softmax_exponent_range")
+      .value(e)
+      .holds(min(e).item() > 0, "exp(-1000) is 0 in double: the range is [0, 1]");
+
+  const Tensor<double> z{1, 2, 3};
+  book.claim("shift_identity")
+      .values({{"softmax", softmax(z)}, {"shifted", softmax(z - 1000.0)}})
+      .holds(allclose(softmax(z), softmax(z - 1000.0), 0, 1e-14), "equal to the last bit but one");
+}
+
+struct Example {
+  Tensor<double> K{{1.0, 0.0, 0.0, 0.0},   // key 0
+                   {0.0, 1.0, 0.0, 0.0},   // key 1
+                   {0.0, 0.0, 1.0, 0.0}};  // key 2
+  Tensor<double> V{{10.0, 10.0},           // value 0
+                   {20.0, 20.0},           // value 1
+                   {30.0, 30.0}};          // value 2
+  Tensor<double> Q{{0.1, 3.0, 0.1, 0.0}};  // close to key 1
+};
+
+void sanity_check(Book& book) {
+  NumpyRandom rng(0);
+  const auto [K, V, Q] = Example();
+  const auto [out, w] = scaled_dot_product_attention(Q, K, V);
+  fmt::print("attention weights: {}\n", round(w, 3));
+  fmt::print("output: {}\n", round(out, 2));
+  fmt::print("rows sum to 1: {}\n", allclose(sum(w, -1), ones<double>({1})) ? "True" : "False");
+
+  book.draw("sanity_weights", w,
+            {.title = "The sanity example: what the query takes from each key",
+             .row_axis = "query",
+             .column_axis = "key",
+             .precision = 3,
+             .low = 0,
+             .high = 1});
+
+  const auto S = matmul(Q, K.T()) / std::sqrt(4.0);
+  book.claim("sanity_weights").values({{"scores", S}, {"weights", w}}).printed(w);
+  book.claim("sanity_output").value(out).printed(out);
+  book.claim("sanity_rows_sum")
+      .values({{"sum", sum(w)}, {"allclose", allclose(sum(w, -1), ones<double>({1}))}})
+      .holds(std::abs(sum(w).item() - 1) < 1e-14, "they sum to 1");
+  book.claim("sanity_prose_068").value(w.at({0, 1})).printed(w.at({0, 1}));
+  const bool untouched = rng.rand({}).item() == NumpyRandom(0).rand({}).item();
+  book.claim("sanity_seed_unused").note(untouched ? "no draw follows" : "something was drawn");
+  book.claim("sanity_value_comment").value(V).printed(V.select(1, 0));
+  const double cosine = matmul(Q[0], K[1]).item() / (norm(Q[0]).item() * norm(K[1]).item());
+  book.claim("sanity_alignment")
+      .values({{"cosine", cosine}})
+      .holds(cosine > 0.99, fmt::format("cosine {:.4f}", cosine));
+
+  // The ladder: the same from the smallest primitives, from the listing above, and from the library.
+  book.expect("composed::attention gives the same output",
+              allclose(composed::attention(Q, K, V), out, 0, 1e-14));
+  book.expect("attention gives the same weights", allclose(attention(Q, K, V).weights, w, 0, 1e-14));
+}
+
+// Turn the second component up and the soft lookup becomes the hard one.
+void hard_retrieval_in_the_limit(Book& book) {
+  const auto [K, V, Q] = Example();
+  std::vector<double> weight, rest;
+  fmt::print("\n q[1]   weight on key 1       left for the others\n");
+  for (const double component : {3, 10, 30, 100, 300, 1000, 1600}) {
+    const auto w = scaled_dot_product_attention(Tensor<double>{{0.1, component, 0.1, 0.0}}, K, V).weights;
+    weight.push_back(w.at({0, 1}));
+    rest.push_back(w.at({0, 0}) + w.at({0, 2}));
+    fmt::print("{:5} {:18.15f} {:20.3g}\n", component, weight.back(), rest.back());
+  }
+  book.claim("query_limit")
+      .values({{"weight_key1", from_vector(weight, {7})}, {"one_minus", from_vector(rest, {7})}})
+      .holds(weight.back() == 1, "the weight is exactly 1 in double from q[1] = 100 on");
+
+  const Tensor<double> Q30{{0.1, 30.0, 0.1, 0.0}};
+  const auto [out, w] = scaled_dot_product_attention(Q30, K, V);
+  book.claim("query30")
+      .values({{"scores", matmul(Q30, K.T()) / std::sqrt(4.0)},
+               {"weights", w},
+               {"output", out},
+               {"weight_key1_real", w.at({0, 1})},
+               {"one_minus_weight_key1", w.at({0, 0}) + w.at({0, 2})}})
+      .holds(w.at({0, 1}) > 1 - 1e-6 && allclose(out, full<double>({1, 2}, 20), 0, 1e-12),
+             fmt::format("1 - {:.2e}, and [20, 20]", 1 - w.at({0, 1})));
+}
+
+}  // namespace
+
+int main(int, char** argv) {
+  Book book(argv[0], "A From-Scratch Implementation in NumPy");
+  stable_softmax(book);
+  sanity_check(book);
+  hard_retrieval_in_the_limit(book);
+  return book.close();
+}

@@ -1,0 +1,119 @@
+// Causal & Padding Masks: Same Machinery, Different Information Flow
+//
+// A mask says who may attend to whom. Forbidden scores become -inf before the softmax, so that their weights
+// are exactly zero. Causal: not to what comes later. Padding: not to what is not there.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+
+#include "claims.hpp"
+
+using namespace tapehead;
+using chapter::Book;
+
+namespace {
+
+const double inf = std::numeric_limits<double>::infinity();
+const char* truth(bool b) { return b ? "True" : "False"; }
+
+// Lower triangle: (i, j) is true iff j <= i. The library's causal_mask(n) is this.
+Tensor<bool> lower_triangle(std::int64_t n) { return tril(ones<bool>({n, n})); }
+
+void causal_attention(Book& book) {
+  const std::int64_t n = 4, d_k = 8, d_v = 8;
+  NumpyRandom rng(1);
+  const auto Q = rng.randn({n, d_k});
+  const auto K = rng.randn({n, d_k});
+  const auto V = rng.randn({n, d_v});
+
+  const auto [out, w] = attention(Q, K, V, {.mask = causal_mask(n)});
+  // The upper triangle of the weights is the future: all zeros.
+  fmt::print("{}\n", round(w, 3));
+  fmt::print("no future leakage: {}\n", truth(allclose(triu(w, 1), zeros<double>({n, n}))));
+  // Query 0 has nobody but itself.
+  fmt::print("row 0 weight: {}\n", round(w[0], 3));
+
+  book.draw("causal_weights", w,
+            {.title = "Causal attention: no weight on what comes later",
+             .row_axis = "query",
+             .column_axis = "key",
+             .precision = 3,
+             .low = 0,
+             .high = 1});
+
+  book.claim("causal_mask_4").value(causal_mask(4)).note("the lower triangle");
+  book.expect("causal_mask(4) is the lower triangle", equal(causal_mask(4), lower_triangle(4)));
+  const auto scores =
+      where(causal_mask(n), matmul(Q, K.T()) / std::sqrt(static_cast<double>(d_k)), scalar(-inf));
+  book.claim("causal_demo_weights")
+      .drawn("Q", Q)
+      .drawn("K", K)
+      .drawn("V", V)
+      .values({{"scores", scores}, {"weights", w}, {"rounded3", round(w, 3)}})
+      .note("the matrix printed first, equal to NumPy's to 1e-12");
+  book.claim("causal_demo_output").value(out).note("equal to NumPy's to 1e-12");
+  const bool none = equal(triu(w, 1), zeros<double>({n, n}));
+  book.claim("causal_no_leak")
+      .values({{"strict_upper_triangle_all_zero", none}})
+      .holds(none, "exactly zero, not nearly");
+  book.claim("causal_row0").value(w[0]).printed(w[0]);
+  book.expect("so the output of token 0 is its own value", equal(out[0], V[0]));
+
+  // Why a cache of keys and values works: what token i puts out does not depend on what follows.
+  auto changed = K.to_vector();
+  for (std::size_t i = 24; i < 32; ++i) changed[i] += 5;  // the last key
+  const auto again = attention(Q, from_vector(changed, {n, d_k}), V, {.mask = causal_mask(n)}).out;
+  book.expect("another last key: outputs 0 to 2 keep every bit",
+              equal(again.slice(0, 0, 3), out.slice(0, 0, 3)));
+  book.expect("and output 3 does not", !allclose(again[3], out[3], 0, 1e-2));
+}
+
+// Two sequences of lengths 3 and 5 in one batch: causal AND not padding.
+void padded_batch(Book& book) {
+  const std::int64_t L = 5, d = 4;
+  const auto mask = padding_mask({3, 5}, L) & causal_mask(L);  // (2, 1, 1, 5) & (5, 5) -> (2, 1, 5, 5)
+  for (const std::int64_t b : {0, 1})
+    book.draw(fmt::format("mask_{}", b), mask[b][0],
+              {.title = fmt::format("Causal and {} of 5 keys", b == 0 ? 3 : 5),
+               .row_axis = "query",
+               .column_axis = "key"});
+
+  NumpyRandom rng(2);
+  const auto Q = rng.randn({2, 1, L, d}), K = rng.randn({2, 1, L, d}), V = rng.randn({2, 1, L, d});
+  const auto w = attention(Q, K, V, {.mask = mask}).weights;
+  book.expect("padded keys get weight 0 from every query",
+              equal(w[0].slice(-1, 3, 5), zeros<double>({1, 5, 2})));
+  const auto short_one = [](const Tensor<double>& x) { return x[0].slice(1, 0, 3); };
+  book.expect("the short sequence alone gives the same outputs",
+              allclose(short_one(attention(Q, K, V, {.mask = mask}).out),
+                       attention(short_one(Q), short_one(K), short_one(V), {.causal = true}).out, 0, 1e-14));
+}
+
+// x as float16 keeps it: 11 significant bits, nothing finite beyond 65504.
+double as_float16(double x) {
+  const double spacing = std::exp2(std::floor(std::log2(std::abs(x))) - 10);
+  const double rounded = std::nearbyint(x / spacing) * spacing;
+  return std::abs(rounded) > 65504 ? std::copysign(inf, x) : rounded;
+}
+
+void what_to_fill_with(Book& book) {
+  book.claim("low_precision_fill")
+      .values({{"float16", as_float16(-1e9)},
+               {"float32", -1e9f},
+               {"float16_lowest", as_float16(-65504)},
+               {"float32_lowest", std::numeric_limits<float>::lowest()},
+               {"float64_lowest", std::numeric_limits<double>::lowest()}})
+      .holds(std::isinf(as_float16(-1e9)) && static_cast<double>(-1e9f) == -1e9,
+             "-1e9 is exact in float32; in float16 it would be -inf, whose lowest number is -65504");
+}
+
+}  // namespace
+
+int main(int, char** argv) {
+  Book book(argv[0], "Causal & Padding Masks: Same Machinery, Different Information Flow");
+  causal_attention(book);
+  padded_batch(book);
+  what_to_fill_with(book);
+  return book.close();
+}

@@ -1,0 +1,88 @@
+// The softmax Jacobian and why values get clean gradients
+//
+// Two roads lead back from the output: to the values, whose gradient is the weight itself, and through the
+// softmax to queries and keys, whose gradient is that times diag(a) - a aᵀ.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "claims.hpp"
+#include "tapehead/gradcheck.hpp"
+
+using namespace tapehead;
+using chapter::Book;
+
+namespace {
+
+// J = diag(a) - a aᵀ: J[m, l] = ∂a_m / ∂s_l = a_m (δ_ml - a_l).
+Tensor<double> softmax_jacobian(const Tensor<double>& a) {
+  return a * eye<double>(a.size(0)) - unsqueeze(a, 1) * a;
+}
+
+void one(Book& book, const char* id, const char* what, const Tensor<double>& scores) {
+  const auto a = softmax(scores, -1);
+  const auto J = softmax_jacobian(a);
+  const auto by_tape = jacobian([](const Tensor<double>& s) { return softmax(s, -1); }, scores);
+  fmt::print("{}: a = {}\n{}\n", what, round(a, 4), round(J, 4));
+  fmt::print("largest entry {:.3g}, Frobenius norm {:.3g}\n\n", max(abs(J)).item(), norm(J).item());
+  book.claim(id)
+      .values({{"J", J},
+               {"max_abs", max(abs(J))},
+               {"frobenius", norm(J)},
+               {"row_sums_max_abs", max(abs(sum(J, 1)))}})
+      .holds(allclose(by_tape, J, 0, 1e-14), "and what the tape sends back from each weight in turn");
+}
+
+// ∂o / ∂v_j = a_j: with dO = (1, 0), the gradient of each value's first component is its weight.
+void value_path(Book& book) {
+  const Tensor<double> Q{{0.1, 3.0, 0.1, 0.0}}, K{{1, 0, 0, 0}, {0, 1, 0, 0}, {0, 0, 1, 0}};
+  const Tensor<double> V{{10, 10}, {20, 20}, {30, 30}};
+  Tape<double> tape;
+  tape.watch({{"Q", Q}, {"K", K}, {"V", V}});
+  const auto [out, w] = attention(Q, K, V);
+  const auto grad = tape.backward(out, Tensor<double>{{1, 0}});
+  fmt::print("weights          {}\nd o[0] / d V[:, 0] {}\nd o[0] / d V[:, 1] {}\n", w[0],
+             grad[V].select(1, 0), grad[V].select(1, 1));
+  book.claim("value_gradient")
+      .value(grad[V].select(1, 0))
+      .holds(
+          allclose(grad[V].select(1, 0), w[0], 0, 1e-14) && equal(grad[V].select(1, 1), zeros<double>({3})),
+          "the gradient of value j is its weight; other components get none");
+}
+
+// The scale on trial: scores of d_k = 64 raw, over √d_k, over d_k. What reaches the query?
+void query_path(Book& book) {
+  const std::int64_t d_k = 64, n = 16, queries = 256;
+  const auto d = static_cast<double>(d_k);
+  NumpyRandom rng(0);
+  const auto Q = rng.randn({queries, d_k}), K = rng.randn({n, d_k});
+  fmt::print("\nd_k = 64, 16 keys, 256 queries   largest weight   |J| (0 when one-hot)\n");
+  std::vector<double> sizes;
+  for (const auto& [label, scale] :
+       {std::pair{"no scale", 1.0}, {"1 / √d_k", 1 / std::sqrt(d)}, {"1 / d_k ", 1 / d}}) {
+    const auto A = softmax(matmul(Q, K.T()) * scale, -1);
+    double size = 0;
+    for (std::int64_t i = 0; i < queries; ++i)
+      size += norm(softmax_jacobian(A[i])).item() / static_cast<double>(queries);
+    fmt::print("{:32} {:14.3f} {:13.3f}\n", label, mean(max(A, -1)).item(), size);
+    sizes.push_back(size);
+  }
+  book.expect("more gradient gets through the softmax with the scale than without",
+              sizes[1] > 1.5 * sizes[0]);
+}
+
+}  // namespace
+
+int main(int, char** argv) {
+  Book book(argv[0], "The softmax Jacobian and why values get clean gradients");
+  one(book, "jacobian_uniform4", "uniform", Tensor<double>{0, 0, 0, 0});
+  one(book, "jacobian_one_hot4", "one-hot", Tensor<double>{0, -1e4, -1e4, -1e4});
+  one(book, "jacobian_unscaled", "scores 20, 4, -3, 1", Tensor<double>{20, 4, -3, 1});
+  one(book, "jacobian_scaled", "the same over √64", Tensor<double>{20, 4, -3, 1} / 8);
+  one(book, "jacobian_sanity", "the sanity example", Tensor<double>{0.05, 1.5, 0.05});
+  value_path(book);
+  query_path(book);
+  return book.close();
+}

@@ -4,4 +4,4 @@ book: forget-results
 forget-results:
 	@rm -f $(BUILD)/$(CHAPTER)/*.claims
 
-CHECKS += tests/claims_test.sh
+CHECKS += tests/claims_test.sh tests/readme_test.sh

@@ -46,6 +46,7 @@ class BackwardTask {
         A_(block_q_ * ld_),
         dS_(block_q_ * ld_),
         drop_(ld_),
+        O_row_(vwidth_),
         found_(readers(args) * block_q_ * ld_) {
     A_.zero(), dS_.zero();
   }
@@ -76,10 +77,10 @@ class BackwardTask {
     dO_ = rows_to_read(s_.query(g, h), g, s_.Lq, a_.dv, dO_room_ + 0);
     if (dq_.data) dQ_ = rows_to_sum(s_.query(dq_, h), dq_, s_.Lq, a_.d, dQ_room_ + 0);
     for (std::int64_t i = 0; i < s_.Lq; ++i) {
-      const T *out = s_.query(o, h) + i * o.row, *dout = dO_ + i * vwidth_;
-      T dot = dlse.data ? -s_.query(dlse, h)[i * dlse.row] : T(0);
-      for (std::int64_t c = 0; c < a_.dv; ++c) dot += dout[c] * out[c * o.element];
-      D_[i] = dot;
+      const T* out = s_.query(o, h) + i * o.row;
+      if (o.element != 1) pack_rows(out, 0, o.element, 1, a_.dv, T(1), O_row_ + 0, vwidth_), out = O_row_ + 0;
+      D_[i] = dot(dO_ + i * vwidth_, out, a_.dv);
+      if (dlse.data) D_[i] -= s_.query(dlse, h)[i * dlse.row];
       // Weights are exp2(s log2(e) + shift). A row that attends to nothing has lse = -inf and must give 0 for
       // every score; one that met +inf has no weights.
       const T l = s_.query(lse, h)[i * lse.row];
@@ -105,10 +106,10 @@ class BackwardTask {
   }
 
   void pack_keys(std::int64_t j0, std::int64_t cols) {
-    const T *k = s_.key(a_.k, kv_head_) + j0 * a_.k.row, *v = s_.key(a_.v, kv_head_) + j0 * a_.v.row;
-    pack_columns(k, a_.k.row, a_.k.element, cols, a_.d, a_.scale, KT_ + 0, ld_);
-    pack_columns(v, a_.v.row, a_.v.element, cols, a_.dv, T(1), VT_ + 0, ld_);
-    if (dq_.data) pack_rows(k, a_.k.row, a_.k.element, cols, a_.d, a_.scale, K_ + 0, width_);
+    const auto &k = a_.k, &v = a_.v;
+    pack_rows(s_.key(k, kv_head_) + j0 * k.row, k.row, k.element, cols, a_.d, a_.scale, K_ + 0, width_);
+    pack<T>(cols, ld_, a_.d, {K_ + 0, width_, 1}, KT_ + 0);
+    pack<T>(cols, ld_, a_.dv, {s_.key(v, kv_head_) + j0 * v.row, v.row, v.element}, VT_ + 0);
   }
 
   /// A (as it met V: dropped and scaled) and dS; zeros where the band hides.
@@ -128,11 +129,13 @@ class BackwardTask {
     }
     std::int64_t done = 0;
     for_each_strip<T>(band_, tile, [&](std::int64_t r, std::int64_t rows, Range c) {
-      hide_rows(done, r, Range{0, 0}), hide_rows(r, r + rows, c);
+      zero_outside(done, r, Range{0, 0}), zero_outside(r, r + rows, c);
+      if (band_.cuts(tile, r, rows, c))
+        for (std::int64_t i = r; i < r + rows; ++i) band_.hide(tile, i, c, A_ + i * ld_);
       for (std::int64_t i = r; i < r + rows; ++i) row(tile, i, c);
       done = r + rows;
     });
-    hide_rows(done, tile.rows, Range{0, 0});
+    zero_outside(done, tile.rows, Range{0, 0});
     for (std::size_t n = a_.hooks.size(); n-- > 0;) {
       const auto& hook = a_.hooks[n];
       if (hook.reads_scores) found -= tile.rows * ld_;
@@ -142,7 +145,7 @@ class BackwardTask {
   }
 
   /// Zeros outside columns c: sums over the rows of a tile pass there.
-  void hide_rows(std::int64_t begin, std::int64_t end, Range c) {
+  void zero_outside(std::int64_t begin, std::int64_t end, Range c) {
     if (c.begin == 0 && c.end == ld_) return;
     for (std::int64_t r = begin; r < end; ++r)
       for (T* x : {A_ + r * ld_, dS_ + r * ld_})
@@ -153,7 +156,6 @@ class BackwardTask {
   void row(const Tile& tile, std::int64_t r, Range c) {
     const std::int64_t i = tile.i0 + r, end = std::min(c.end, tile.cols);
     T *s = A_ + r * ld_, *ds = dS_ + r * ld_;
-    band_.hide(tile, r, c, s);
     const bool dropping = drops(a_.dropout);
     if (dropping)
       dropout_factors(a_.dropout, b_, tile.h, i, tile.j0 + c.begin, end - c.begin, drop_ + c.begin);
@@ -201,7 +203,7 @@ class BackwardTask {
   const T *Q_ = nullptr, *dO_ = nullptr;
   T *dQ_ = nullptr, *dK_ = nullptr, *dV_ = nullptr;
   Scratch<T> Q_room_, dO_room_, dQ_room_, dK_room_, dV_room_, shift_, D_, KT_, VT_, K_, A_, dS_, drop_,
-      found_;
+      O_row_, found_;
 };
 
 }  // namespace

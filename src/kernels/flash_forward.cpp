@@ -92,7 +92,7 @@ class ForwardTask {
   void pack(const Tile& t) {
     if (packed_[t.j0 / block_k_]) return;
     const auto &k = a_.k, &v = a_.v;
-    pack_columns(s_.key(k, kv_head_) + t.j0 * k.row, k.row, k.element, t.cols, a_.d, T(1), keys(t.j0), ld_);
+    kernels::pack<T>(t.cols, ld_, a_.d, {s_.key(k, kv_head_) + t.j0 * k.row, k.row, k.element}, keys(t.j0));
     rows_to_read(s_.key(v, kv_head_) + t.j0 * v.row, v, t.cols, a_.dv, V_room_ + t.j0 * width_);
     packed_[t.j0 / block_k_] = true;
   }
@@ -109,7 +109,9 @@ class ForwardTask {
   /// Scores become weights exp(s - m); m and l follow.
   void weights(const Tile& tile) {
     for_each_strip<T>(band_, tile, [&](std::int64_t r, std::int64_t rows, Range c) {
-      for (std::int64_t i = r; i < r + rows; ++i) m_next_[i] = row_maximum(tile, i, c);
+      if (band_.cuts(tile, r, rows, c))
+        for (std::int64_t i = r; i < r + rows; ++i) band_.hide(tile, i, c, S_ + i * ld_);
+      for (std::int64_t i = r; i < r + rows; ++i) m_next_[i] = row_maximum(i, c);
     });
     move_maxima(tile.rows);
     for_each_strip<T>(band_, tile, [&](std::int64_t r, std::int64_t rows, Range c) {
@@ -119,9 +121,8 @@ class ForwardTask {
     });
   }
 
-  T row_maximum(const Tile& tile, std::int64_t r, Range c) {
-    T* s = S_ + r * ld_;
-    band_.hide(tile, r, c, s);
+  T row_maximum(std::int64_t r, Range c) {
+    const T* s = S_ + r * ld_;
     Vec<T> top = m_[r];
     for (auto n = c.begin; n < c.end; n += lanes<T>)
       top = max(load(s + n), top);  // in this order NaN is not taken

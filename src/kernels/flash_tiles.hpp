@@ -7,9 +7,13 @@
 #include <cstdint>
 #include <limits>
 #include <type_traits>
+#ifdef _OPENMP
+#include <omp.h>
+#endif
 
 #include "kernels/dropout.hpp"
 #include "kernels/flash.hpp"
+#include "kernels/gemm_pack.hpp"
 #include "kernels/parallel.hpp"
 #include "kernels/tile_product.hpp"
 #include "kernels/vec.hpp"
@@ -98,6 +102,11 @@ struct Diagonals {
                   std::clamp<std::int64_t>(seen.end - t.j0, 0, t.cols)};
     return c.empty() ? Range{0, 0} : Range{c.begin / step * step, round_up(c.end, step)};
   }
+  /// Is there anything in columns c that one of the rows r … r + rows - 1 does not see?
+  bool cuts(const Tile& t, std::int64_t r, std::int64_t rows, Range c) const {
+    return keys(t.i0 + r + rows - 1, 1).begin > t.j0 + c.begin || keys(t.i0 + r, 1).end < t.j0 + c.end ||
+           c.end > t.cols;
+  }
   /// Writes -inf over what row r of the tile does not see among its columns c, padding columns included.
   template <class T>
   void hide(const Tile& t, std::int64_t r, Range c, T* row) const {
@@ -165,17 +174,6 @@ void pack_rows(const T* source, std::int64_t row, std::int64_t element, std::int
   }
 }
 
-/// The transpose: element c of row r, times scale, goes to packed[c * width + r]; zeros fill each up to
-/// width.
-template <class T>
-void pack_columns(const T* source, std::int64_t row, std::int64_t element, std::int64_t rows, std::int64_t n,
-                  T scale, T* packed, std::int64_t width) {
-  for (std::int64_t c = 0; c < n; ++c, source += element, packed += width) {
-    for (std::int64_t r = 0; r < rows; ++r) packed[r] = source[r * row] * scale;
-    std::fill(packed + rows, packed + width, T(0));
-  }
-}
-
 /// True when rows of n elements lie as pack_rows would leave them, so that they can be used where they are.
 template <class T>
 bool lies_packed(const Heads<T>& x, std::int64_t n) {
@@ -214,6 +212,14 @@ void write_rows(const T* sums, T scale, T* result, const Heads<T>& x, std::int64
       for (std::int64_t c = 0; c < n; ++c) result[c] = sums[c] * scale;
     else
       for (std::int64_t c = 0; c < n; ++c) result[c * x.element] = sums[c] * scale;
+}
+
+template <class T>
+T dot(const T* a, const T* b, std::int64_t n) {
+  Vec<T> sum;
+  std::int64_t c = 0;
+  for (; c + lanes<T> <= n; c += lanes<T>) sum = fma(load(a + c), load(b + c), sum);
+  return horizontal_sum(fma(load_n(a + c, n - c), load_n(b + c, n - c), sum));
 }
 
 // ---- Hooks and dropout ----

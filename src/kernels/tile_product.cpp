@@ -1,8 +1,5 @@
 #include "kernels/tile_product.hpp"
 
-#include <type_traits>
-#include <utility>
-
 #include "kernels/vec.hpp"
 
 namespace tapehead::kernels {
@@ -16,36 +13,33 @@ constexpr int strip_vectors = 4;
 constexpr int strip_vectors = 2;
 #endif
 
-/// f(0), …, f(N - 1) written out, each index a constant: an array so indexed can live in registers.
-template <int N, class F>
-TAPEHEAD_INLINE void unrolled(const F& f) {
-  [&]<int... I>(std::integer_sequence<int, I...>) { (f(std::integral_constant<int, I>{}), ...); }
-  (std::make_integer_sequence<int, N>{});
-}
-
 /// Rows x (Vectors * lanes) of C. Sums start at zero, and C is added at the end: loading it first costs
-/// registers.
+/// registers. The loops over rows and vectors are written out in full, so that the sums have names and not
+/// addresses.
 template <int Rows, int Vectors, class T>
 void strip(std::int64_t depth, Operand<T> A, const T* B, std::int64_t ldb, T* C, std::int64_t ldc, Onto onto,
            const T* factors) {
   Vec<T> sum[Rows][Vectors];
   for (std::int64_t k = 0; k < depth; ++k, A.data += A.col, B += ldb) {
     Vec<T> b[Vectors];
-    unrolled<Vectors>([&](auto v) { b[v] = load(B + v * lanes<T>); });
-    unrolled<Rows>([&](auto m) {
+#pragma GCC unroll 4
+    for (int v = 0; v < Vectors; ++v) b[v] = load(B + v * lanes<T>);
+#pragma GCC unroll 6
+    for (int m = 0; m < Rows; ++m) {
       const Vec<T> a = broadcast(A.data[m * A.row]);
-      unrolled<Vectors>([&](auto v) { sum[m][v] = fma(a, b[v], sum[m][v]); });
-    });
-  }
-  unrolled<Rows>([&](auto m) {
-    T* c = C + m * ldc;
-    if (onto == Onto::sum) unrolled<Vectors>([&](auto v) { sum[m][v] += load(c + v * lanes<T>); });
-    if (onto == Onto::scaled_sum) {
-      const Vec<T> f = broadcast(factors[m]);
-      unrolled<Vectors>([&](auto v) { sum[m][v] = fma(load(c + v * lanes<T>), f, sum[m][v]); });
+#pragma GCC unroll 4
+      for (int v = 0; v < Vectors; ++v) sum[m][v] = fma(a, b[v], sum[m][v]);
     }
-    unrolled<Vectors>([&](auto v) { store(c + v * lanes<T>, sum[m][v]); });
-  });
+  }
+#pragma GCC unroll 6
+  for (int m = 0; m < Rows; ++m, C += ldc) {
+    const Vec<T> f = onto == Onto::scaled_sum ? factors[m] : T(1);
+#pragma GCC unroll 4
+    for (int v = 0; v < Vectors; ++v) {
+      T* c = C + v * lanes<T>;
+      store(c, onto == Onto::nothing ? sum[m][v] : fma(load(c), f, sum[m][v]));
+    }
+  }
 }
 
 /// All rows, strip by strip, for one column of B's vectors.

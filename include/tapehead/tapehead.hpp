@@ -30,7 +30,6 @@
 #include "tapehead/attention.hpp"
 #include "tapehead/composed.hpp"
 #include "tapehead/flash.hpp"
-#include "tapehead/flex.hpp"
 #include "tapehead/flex_mods.hpp"
 #include "tapehead/sdpa.hpp"
 #include "tapehead/varlen.hpp"

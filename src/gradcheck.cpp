@@ -72,11 +72,16 @@ class Measured {
   }
   Slope slope(std::size_t k, const Values& v) const { return slope(k, v, dy_); }
 
-  // Whether f has a kink or a jump within a step. The slopes to the left and to the right differ by h f''
-  // where f is smooth: halving h halves it. An error of the slope that a kink caused shows up here in full.
+  // Whether f has a kink or a jump within the difference. The slopes to the left and to the right differ by h
+  // f'' where f is smooth: halving h halves it. An error of the slope that a kink caused shows up here in
+  // full, at one of the scales.
   bool kink(std::size_t k, const Values& v, double error) const {
-    const double whole = bend(k, v, h_), half = bend(k, v, h_ / 2), quarter = bend(k, v, h_ / 4);
-    const double odd = std::max(std::abs(whole - 2 * half), std::abs(half - 2 * quarter));
+    double odd = 0, h = points_ == 4 ? 2 * h_ : h_, wide = bend(k, v, h);
+    for (int halving = 0; halving < 3; ++halving) {
+      const double half = bend(k, v, h /= 2);
+      odd = std::max(odd, std::abs(wide - 2 * half));
+      wide = half;
+    }
     return !(odd <= 0.5 * error);
   }
 
@@ -243,8 +248,9 @@ class Run {
     report_.message += "\n  likeliest cause: ";
     if (!kinks.empty())
       report_.message += fmt::format(
-          "f has a kink or a jump at {}, where a difference means nothing: name the value in .avoid, or set "
-          ".skip_kinks",
+          "f has a kink or a jump at {} (or bends too sharply for the step), where a difference means "
+          "nothing: "
+          "name the value in .avoid, or set .skip_kinks",
           kinks);
     else
       report_.message += cause(k, e, largest);

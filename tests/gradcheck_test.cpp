@@ -117,10 +117,11 @@ TEST_CASE("gradcheck: the likeliest cause is named") {
   CHECK(cause(x33, square, [&](const auto& dy) {
           return exp(gradient(dy));
         }).find("none of the usual slips") == 0);
-  CHECK(cause(
-            Tensor<double>{0.0, 1, 2}, [](auto a) { return relu(a); }, [](const auto& dy) { return dy; }) ==
-        "f has a kink or a jump at x[0], where a difference means nothing: name the value in .avoid, or set "
-        ".skip_kinks");
+  CHECK(
+      cause(
+          Tensor<double>{0.0, 1, 2}, [](auto a) { return relu(a); }, [](const auto& dy) { return dy; }) ==
+      "f has a kink or a jump at x[0] (or bends too sharply for the step), where a difference means nothing: "
+      "name the value in .avoid, or set .skip_kinks");
 
   // A row that is broadcast down 4 rows, with the gradient of one row only; summed where a mean was taken.
   const Tensor<double> row{0.5, -1.5, 2.5};

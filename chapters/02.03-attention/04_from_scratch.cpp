@@ -93,7 +93,8 @@ void sanity_check(Book& book) {
       .holds(std::abs(sum(w).item() - 1) < 1e-14, "they sum to 1");
   book.claim("sanity_prose_068").value(w.at({0, 1})).printed(w.at({0, 1}));
   const bool untouched = rng.rand({}).item() == NumpyRandom(0).rand({}).item();
-  book.claim("sanity_seed_unused").note(untouched ? "no draw follows" : "something was drawn");
+  book.claim("sanity_seed_unused").note("no draw follows");
+  book.expect("the generator is as it was seeded", untouched);
   book.claim("sanity_value_comment").value(V).printed(V.select(1, 0));
   const double cosine = matmul(Q[0], K[1]).item() / (norm(Q[0]).item() * norm(K[1]).item());
   book.claim("sanity_alignment")

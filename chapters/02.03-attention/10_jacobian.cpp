@@ -32,7 +32,7 @@ void one(Book& book, const char* id, const char* what, const Tensor<double>& sco
                {"max_abs", max(abs(J))},
                {"frobenius", norm(J)},
                {"row_sums_max_abs", max(abs(sum(J, 1)))}})
-      .holds(allclose(by_tape, J, 0, 1e-14), "and what the tape sends back from each weight in turn");
+      .holds(allclose(by_tape, J, 0, 1e-14), "the same as the tape sends back from each weight in turn");
 }
 
 // ∂o / ∂v_j = a_j: with dO = (1, 0), the gradient of each value's first component is its weight.

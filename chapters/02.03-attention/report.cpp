@@ -1,10 +1,12 @@
 // Every entry of the chapter, in its order: what the book says, what the engine computes, and the verdict.
 // Reads what the section programs kept when they last ran; `make book` runs them all first.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <set>
 
 #include "claims.hpp"
 
@@ -46,47 +48,63 @@ std::vector<Entry> by_section(const std::vector<Entry>& entries) {
   return sorted;
 }
 
-}  // namespace
-
-int main(int, char** argv) {
-  bool right = true;
+// What the programs beside this one kept, by entry. `complete` turns false where one of them kept nothing.
+std::map<std::string, Found> read_all(const fs::path& folder, bool& complete) {
   std::map<std::string, Found> found;
   for (const auto& program : section_programs()) {
-    const auto results = read_results((fs::path(argv[0]).parent_path() / program).string());
+    const auto results = read_results((folder / program).string());
     if (!results) fmt::print("{}: has not run to its end since it was built\n", program);
-    right &= results.has_value();
+    complete &= results.has_value();
     for (const auto& result : results.value_or(std::vector<Result>()))
       if (!found.insert({result.id, {result, program}}).second)
         throw tapehead::ValueError(result.id + " is claimed by two programs");
   }
+  return found;
+}
 
+void print_heading(const std::string& section, const std::vector<Entry>& entries,
+                   const std::map<std::string, Found>& found) {
+  std::set<std::string> numbers;  // of the programs that speak of it
+  for (const Entry& entry : entries)
+    if (const auto at = found.find(entry.id); entry.section == section && at != found.end())
+      numbers.insert(at->second.program.substr(0, 2));
+  fmt::print("\n{}   make run S={}\n", coloured(section, "1"), fmt::join(numbers, " or S="));
+}
+
+}  // namespace
+
+int main(int, char** argv) {
+  bool right = true;
+  const auto found = read_all(fs::path(argv[0]).parent_path(), right);
   fmt::print("\n{}\n", coloured("The attention chapter: what the book says, and what comes out here", "1"));
+
   std::map<std::string, int> count;
   std::vector<std::string> errata;
-  std::string section;
-  for (const Entry& entry : by_section(read_entries())) {
-    if (entry.section != section) fmt::print("\n{}\n", coloured(section = entry.section, "1"));
+  const auto entries = by_section(read_entries());
+  const std::string* section = nullptr;
+  for (const Entry& entry : entries) {
+    if (section == nullptr || entry.section != *section) print_heading(entry.section, entries, found);
+    section = &entry.section;
     const auto at = found.find(entry.id);
     const auto reason = not_yet.find(entry.id);
-    if (at != found.end()) {
-      print(entry, at->second.result);
-      ++count[name(at->second.result.verdict)];
-      right &= at->second.result.verdict != Verdict::differs;
-      if (at->second.result.verdict == Verdict::erratum)
-        errata.push_back(fmt::format("{} (make run S={})", entry.id, at->second.program.substr(0, 2)));
-    } else {
+    if (at != found.end() && reason != not_yet.end())
+      throw tapehead::ValueError(entry.id + " is covered; take it off the list");
+    if (at == found.end()) {
       print_not_covered(entry, reason != not_yet.end() ? reason->second : "no program that ran speaks of it");
       ++count["not covered"];
       right &= reason != not_yet.end();
+      continue;
     }
-    if (at != found.end() && reason != not_yet.end())
-      throw tapehead::ValueError(entry.id + " is covered; take it off the list");
+    const auto& [result, program] = at->second;
+    print(entry, result);
+    ++count[name(result.verdict)];
+    right &= result.verdict != Verdict::differs;
+    if (result.verdict == Verdict::erratum)
+      errata.push_back(fmt::format("{} (make run S={})", entry.id, program.substr(0, 2)));
   }
-  fmt::print(
-      "\n{} entries: {} agree, {} errata, {} exact where the book prints no figure, {} differ, {} not "
-      "covered\n",
-      count["agree"] + count["erratum"] + count["exact"] + count["differs"] + count["not covered"],
-      count["agree"], count["erratum"], count["exact"], count["differs"], count["not covered"]);
+  fmt::print("\n{} entries: {} agree, {} errata, {} exact where the book prints no figure, ", entries.size(),
+             count["agree"], count["erratum"], count["exact"]);
+  fmt::print("{} differ, {} not covered\n", count["differs"], count["not covered"]);
   for (const auto& erratum : errata) fmt::print("  erratum: {}\n", erratum);
   return right ? 0 : 1;
 }

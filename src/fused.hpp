@@ -1,16 +1,17 @@
 #pragma once
 #include <functional>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "kernels/flash.hpp"
-#include "kernels/flash_masks.hpp"
-#include "tapehead/attention.hpp"
+#include "tapehead/flash.hpp"
+#include "tapehead/tape.hpp"
 #include "tapehead/tensor.hpp"
 
-// From tensors to a call of the fused kernel (kernels/flash.hpp): sizes and strides, what is asked of the scores as hooks,
-// and one pullback that all inputs share.
+// From tensors to the fused kernel (kernels/flash.hpp) and back onto the tape. flash_attention, flex_attention and
+// flash_attention_varlen differ in their layout and in what they do to the scores; the rest is here, once.
 
 namespace tapehead::detail {
 
@@ -21,36 +22,38 @@ kernels::Heads<const E> heads_of(const Tensor<E>& x, const Shape& whole);
 template <class E>
 kernels::Heads<E> heads_of(Buffer<E>& x, const Shape& whole);
 
-/// The sizes and strides of softmax(Q Kᵀ) V, checked.
+/// The kernel's hooks of one run, with what they need to live. In a backward run `finish` gives the gradients of the
+/// problem's `extra` inputs.
 template <class T>
-struct FusedCall {
-  /// Throws as attention() does, and ShapeError for more than two axes in front of (L, d).
-  FusedCall(const char* op, const Tensor<T>& Q, const Tensor<T>& K, const Tensor<T>& V, bool enable_gqa,
-            const std::optional<double>& scale);
+struct FusedHooks {
+  virtual ~FusedHooks() = default;
+  virtual std::vector<Tensor<T>> finish() { return {}; }
+  std::vector<kernels::ScoreHook<T>> list;
+};
 
+/// softmax(edited(Q Kᵀ)) V, checked: sizes, strides, and what else goes in.
+template <class T>
+struct FusedProblem {
+  Tensor<T> Q, K, V;
   kernels::FlashArgs<T> args;
-  Shape lead, kv_lead;  // the axes in front of (L, d), broadcast: of queries and output, of keys and values
-  Shape scores, out;    // lead + (Lq, Lk), lead + (Lq, d_v)
+  Shape q, k, v, scores, out;  // whole shapes, broadcast; scores: (…, Lq, Lk)
+  bool packed = false;         // (total, H, d) instead of (…, H, L, d): sequence n has the rows starts[n] … starts[n + 1] - 1
+  std::vector<std::int64_t> q_starts, k_starts;
+  std::optional<Tensor<bool>> keep_mask;
+  std::vector<Tensor<T>> extra;  // further inputs that have gradients: a bias, what a score function is bound to
+  std::function<std::unique_ptr<FusedHooks<T>>(bool backward)> hooks;
+
+  Tensor<T> output, lse;  // after the forward run; lse with a last axis of size 1
+
+  FusedProblem() = default;
+  /// Throws as attention() does, and ShapeError for more than two axes in front of (L, d).
+  FusedProblem(const char* op, const Tensor<T>& Q, const Tensor<T>& K, const Tensor<T>& V, bool enable_gqa,
+               const std::optional<double>& scale);
 };
 
-/// Several gradients from one backward pass: `compute` runs once for each dy that arrives, and each input fetches its part.
+/// Runs the problem and records it: one backward run serves all its inputs. What the gradients do on an outer tape: they are
+/// values, and throw, naming the operation, when differentiated again.
 template <class T>
-class Joint {
- public:
-  template <class F>
-  explicit Joint(F compute) : compute_(std::move(compute)) {}
-  Tensor<T> part(std::size_t i, const Tensor<T>& dy) {
-    if (parts_.empty() || dy.id() != computed_for_ || parts_[i].shape() == Shape{0}) {
-      parts_ = compute_(dy);
-      computed_for_ = dy.id();
-    }
-    return std::exchange(parts_[i], Tensor<T>());
-  }
-
- private:
-  std::function<std::vector<Tensor<T>>(const Tensor<T>&)> compute_;
-  std::vector<Tensor<T>> parts_;
-  std::int64_t computed_for_ = 0;
-};
+Flash<T> run_fused(const Op& op, std::shared_ptr<FusedProblem<T>> problem);
 
 }  // namespace tapehead::detail

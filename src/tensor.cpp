@@ -124,6 +124,7 @@ template <class E>
 E Tensor<E>::at(std::initializer_list<std::int64_t> indices) const {
   if (static_cast<int>(indices.size()) != rank())
     throw IndexError(fmt::format("at: {} indices for shape {}; give one an axis", indices.size(), shape().str()));
+  if (detail::read_watch<E> != nullptr) detail::read_watch<E>(*this);
   const E* at = data();
   int axis = 0;
   for (std::int64_t index : indices) {

@@ -207,3 +207,64 @@ TEST_CASE("golden attention: the fused kernel, in double and in float") {
     CHECK(golden::difference(to<double>(grad[v]), c.result("dv"), float_tolerance) == "");
   }
 }
+
+TEST_CASE("golden attention: score functions on the fused kernel, and packed buffers in one call") {
+  for (const auto& line : golden::table("sdpa.tsv")) {
+    const Case c(line);
+    if (c.packed()) {
+      CAPTURE(c.name);
+      const auto cu_q = tensors().get<std::int64_t>(c.name + "/in/cu_seqlens_q"), cu_k = tensors().get<std::int64_t>(c.name + "/in/cu_seqlens_k");
+      Tape<double> tape;
+      tape.watch({c("q"), c("k"), c("v")});
+      const auto out = flash_attention_varlen(c("q"), c("k"), c("v"), cu_q, cu_k,
+                                              {.causal = c.causal(), .align = c.align(), .scale = c.scale(), .enable_gqa = true}).out;
+      const auto grad = tape.backward(out, c("d_out"));
+      CHECK(golden::difference(out, c.result("out"), c.tol) == "");
+      CHECK(golden::difference(grad[c("q")], c.result("dq"), c.tol) == "");
+      CHECK(golden::difference(grad[c("k")], c.result("dk"), c.tol) == "");
+      CHECK(golden::difference(grad[c("v")], c.result("dv"), c.tol) == "");
+    }
+    if (!has_score_function(c) || c.packed() || c.has("keep")) continue;
+    // In the README's order: softcap, ALiBi, the score_mod list, the bias; every step that a case does not have is skipped.
+    struct Step { char kind; std::vector<double> numbers; };
+    std::vector<Step> steps;
+    if (c.options.has("softcap")) steps.push_back({'c', {c.options.number("softcap")}});
+    if (c.options.has("alibi.slopes")) steps.push_back({c.options.text("alibi.form") == "signed" ? 'a' : 'b', c.options.numbers("alibi.slopes")});
+    for (int n = 0; c.options.has("score_mod." + std::to_string(n) + ".kind"); ++n) {
+      const std::string at = "score_mod." + std::to_string(n) + ".", kind = c.options.text(at + "kind");
+      steps.push_back({kind == "rel_pos" ? 'r' : kind == "head_scale" ? 'h' : 's', c.options.numbers(at + (kind == "head_scale" ? "factors" : "coef"))});
+    }
+    const std::int64_t Lq = c("q").size(-2), Lk = c("k").size(-2);
+    const std::int64_t shift = c.align() == Align::bottom_right ? Lk - Lq : 0;
+    const auto edit = [steps, shift](auto s, auto, auto h, auto q, auto kv) {
+      const auto far = static_cast<double>(kv - q - shift);
+      for (const Step& step : steps) {
+        const double x = step.numbers.size() > 1 ? step.numbers[static_cast<std::size_t>(h)] : step.numbers[0];
+        if (step.kind == 'c') s = x * tanh(s / x);
+        if (step.kind == 'a') s = s + x * far;
+        if (step.kind == 'b') s = s - x * std::abs(far);
+        if (step.kind == 'r') s = s - x * far;
+        if (step.kind == 'h') s = s * x;
+        if (step.kind == 's') s = x * s * s;
+      }
+      return s;
+    };
+    std::optional<Tensor<bool>> hidden = mask_of(c, Lq, Lk);
+    if (c.causal()) hidden = hidden ? *hidden & causal_mask(Lq, Lk, c.align()) : causal_mask(Lq, Lk, c.align());
+    const Tensor<bool> mask = broadcast_to(hidden.value_or(full<bool>({}, true)), {c("q").rank() > 3 ? c("q").size(0) : 1, c("q").rank() > 2 ? c("q").size(-3) : 1, Lq, Lk});
+    const auto keep = [mask](auto b, auto h, auto i, auto j) { return mask.at({b, h, i, j}); };
+    const FlexOptions flex{c.scale(), c.options.flag("enable_gqa")};
+    if (c.has("bias")) {
+      const auto add_bias = [edit, rank = c("bias").rank()](auto s, auto b, auto h, auto i, auto j, auto read) {
+        const auto y = edit(s, b, h, i, j);
+        return y + (rank == 2 ? read(i, j) : rank == 3 ? read(h, i, j) : read(b, h, i, j));
+      };
+      const Shape whole = c.result("weights").shape();
+      hold(c, "flex_attention()", [&](const auto& q, const auto& k, const auto& v) {
+        return flex_attention(q, k, v, score_mod(add_bias, broadcast_to(c("bias"), whole)), keep, flex).out;
+      });
+    } else {
+      hold(c, "flex_attention()", [&](const auto& q, const auto& k, const auto& v) { return flex_attention(q, k, v, edit, keep, flex).out; });
+    }
+  }
+}

@@ -30,12 +30,17 @@
 #include "tapehead/attention.hpp"
 #include "tapehead/composed.hpp"
 #include "tapehead/flash.hpp"
+#include "tapehead/flex.hpp"
+#include "tapehead/flex_mods.hpp"
+#include "tapehead/sdpa.hpp"
+#include "tapehead/varlen.hpp"
 #include "tapehead/cache.hpp"
 #include "tapehead/paged_cache.hpp"
 #include "tapehead/prefix_tree.hpp"
 #include "tapehead/nn.hpp"
 #include "tapehead/optim.hpp"
 // looking at it
+#include "tapehead/plot.hpp"
 #include "tapehead/print.hpp"
 // files
 #include "tapehead/arrays.hpp"

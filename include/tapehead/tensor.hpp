@@ -69,6 +69,15 @@ class Nested {
 template <class E>
 class Tensor;
 
+namespace detail {
+// Called, where set, with each tensor that item() or at() reads on this thread: how flex_attention notices a score function that
+// captured what it should have bound.
+template <class E>
+using ReadWatch = void (*)(const Tensor<E>&);
+template <class E>
+inline constinit thread_local ReadWatch<E> read_watch = nullptr;
+}  // namespace detail
+
 /// The elements of a tensor that is being made: filled through data(), then moved once into a Tensor.
 template <class E>
 class Buffer {
@@ -123,6 +132,7 @@ class Tensor {
   /// The value of a tensor with exactly one element, whatever its rank. Throws ShapeError otherwise.
   E item() const {
     if (numel() != 1) detail::throw_not_scalar(shape());
+    if (detail::read_watch<E> != nullptr) detail::read_watch<E>(*this);
     return *data();
   }
   /// One element by its indices, one an axis; negative ones count from the end. Throws IndexError.

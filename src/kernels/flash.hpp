@@ -25,6 +25,8 @@
 #include <cstdint>
 #include <span>
 
+#include "tapehead/kernels/tile.hpp"
+
 namespace tapehead::kernels {
 
 /// A (batch, head, row, element) array seen through four strides, counted in elements. What is only read may
@@ -39,16 +41,6 @@ struct Heads {
   }
   Heads<const T> read() const { return {data, batch, head, row, element}; }
 };
-
-/// A rectangle of scores: queries i0 … i0 + rows - 1 against keys j0 … j0 + cols - 1, for query head h of
-/// batch b. In memory the score of query i0 + r and key j0 + c is element r * ld + c.
-struct Tile {
-  std::int64_t b, h, i0, rows, j0, cols, ld;
-};
-
-/// skip: nothing in this tile may attend. full: the hook leaves the tile as it is. partial: ask its
-/// functions.
-enum class TileKind { skip, partial, full };
 
 /// Anything that changes scores. Hooks run in the order given, each on what the one before left. All
 /// functions may run on several threads at once, except `reduce`.

@@ -1,39 +1,28 @@
 #pragma once
-#include <algorithm>
 #include <cstdint>
-#include <exception>
-#ifdef _OPENMP
-#include <omp.h>
-#endif
 
 namespace tapehead::kernels {
 
 /// Below this many elementary operations a second thread costs more than it brings.
 inline constexpr std::int64_t parallel_work = 100'000;
 
+/// How many threads may share a piece of work: what OMP_NUM_THREADS or omp_set_num_threads() says, otherwise
+/// as many as this process may use; 1 within a parallel_for.
+int available_threads();
+
+/// Calls call(f, i) for i in 0 … n-1, on this thread and on idle ones that come in time.
+void run_shared(std::int64_t n, void (*call)(const void* f, std::int64_t i), const void* f);
+
 /// Calls f(i) for i in 0 … n-1, on several threads when `work` operations in all are enough to pay for them.
-/// Which thread runs which i is not said: f must give the same result whoever runs it.
+/// Which thread runs which i is not said: f must give the same result whoever runs it. What f throws comes
+/// out here.
 template <class F>
 void parallel_for(std::int64_t n, std::int64_t work, const F& f) {
-#ifdef _OPENMP
-  if (n > 1 && work >= parallel_work && omp_get_max_threads() > 1 && !omp_in_parallel()) {
-    std::exception_ptr failure;
-#pragma omp parallel for schedule(dynamic, 1)
-    for (std::int64_t i = 0; i < n; ++i) {
-      try {
-        f(i);
-      } catch (...) {
-#pragma omp critical
-        failure = std::current_exception();
-      }
-    }
-    if (failure) std::rethrow_exception(failure);
-    return;
-  }
-#else
-  static_cast<void>(work);
-#endif
-  for (std::int64_t i = 0; i < n; ++i) f(i);
+  if (n > 1 && work >= parallel_work && available_threads() > 1)
+    run_shared(
+        n, [](const void* g, std::int64_t i) { (*static_cast<const F*>(g))(i); }, &f);
+  else
+    for (std::int64_t i = 0; i < n; ++i) f(i);
 }
 
 }  // namespace tapehead::kernels

@@ -48,6 +48,9 @@ template <class T>
 constexpr int64_t block_cols = (1 << 19) / (gemm_depth * static_cast<int64_t>(sizeof(T)));
 /// With fewer rows or columns than these, packing B costs more than it brings.
 constexpr int64_t few_rows = 24, few_cols = 96;
+/// Threads take parts: some to each, so that none waits long for one that was held up, and each two panels
+/// wide.
+constexpr int64_t parts_per_thread = 2, part_panels = 2;
 
 /// C (+)= A B for one tile: Rows rows, `cols` columns in Vecs vectors, the last one perhaps partly used. B is
 /// read in whole vectors, one row of them every b_row elements.
@@ -166,16 +169,6 @@ void product(int64_t m, int64_t n, int64_t k, Matrix<T> A, Matrix<T> B, T* C, in
                {B.at(p, j), B.row, B.col}, C + j, c_row, add || p > 0);
 }
 
-/// Into how many parts to cut `work`: several a thread, so that none waits long for one that was held up.
-int64_t parts_for([[maybe_unused]] int64_t work) {
-#ifdef _OPENMP
-  const int threads = work < parallel_work || omp_in_parallel() ? 1 : omp_get_max_threads();
-  return threads > 1 ? 4 * threads : 1;
-#else
-  return 1;
-#endif
-}
-
 /// Cuts the products into parts for the threads to take. A batch is cut between its products; where these are
 /// few, each is cut into blocks of columns, which share nothing, and only then into blocks of rows, which
 /// pack B once more.
@@ -184,15 +177,15 @@ void share_out(int64_t batch, int64_t m, int64_t n, int64_t k, Matrix<T> A, cons
                const int64_t* b_at, T* C, int64_t c_row, bool add) {
   if (batch == 0 || m == 0 || n == 0) return;
   constexpr int64_t W = tile_cols<T>;
-  const int64_t work = batch * m * n * k / lanes<T>, parts = parts_for(work);
-  if (parts == 1) {
+  const int64_t work = batch * m * n * k / lanes<T>, threads = work < parallel_work ? 1 : available_threads();
+  if (threads == 1) {
     for (int64_t b = 0; b < batch; ++b)
       product<T>(m, n, k, {A.data + a_at[b], A.row, A.col}, {B.data + b_at[b], B.row, B.col}, C + b * m * n,
                  c_row, add);
     return;
   }
-  const int64_t groups = std::min(batch, parts), each = parts / groups;
-  const int64_t across = std::clamp<int64_t>(n / (4 * W), 1, each);
+  const int64_t parts = parts_per_thread * threads, groups = std::min(batch, parts), each = parts / groups;
+  const int64_t across = std::clamp<int64_t>(n / (part_panels * W), 1, each);
   const int64_t down = std::clamp<int64_t>(m / (4 * tile_rows), 1, each / across);
   const auto column = [=](int64_t c) { return c == across ? n : n * c / across / W * W; };
   parallel_for(groups * down * across, work, [=](int64_t part) {

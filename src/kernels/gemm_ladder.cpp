@@ -45,12 +45,13 @@ static void copy_panel(int64_t p, int64_t depth, int64_t j, int64_t width, int64
     for (int64_t c = j; c < j + width; ++c) *panel++ = c < n ? B[q * n + c] : T(0);
 }
 
-// Rung 3: rung 2 reads and writes an element of C for every product. Here a tile of C, 4 x 8, is summed in
-// local variables, which the compiler keeps in registers, and is written once a block. The tile reads 8
-// columns of B: short pieces, far apart, unless they were copied to lie one after the other first.
+// Rung 3: rung 2 reads and writes an element of C for every product. Here a tile of C, 4 x 32, is summed in
+// local variables and written once a block: a number of B that was loaded serves four rows, a number of A 32
+// columns. The tile reads 32 columns of B: short pieces, far apart, unless they were copied to lie one after
+// the other first. How much of the tile stays in registers is up to the compiler.
 template <class T>
 void packed(int64_t m, int64_t n, int64_t k, const T* A, const T* B, T* C) {
-  constexpr int64_t depth = 256, height = 4, width = 8;
+  constexpr int64_t depth = 256, height = 4, width = 32;
   std::fill_n(C, m * n, T(0));
   std::vector<T> panel(depth * width);
   for (int64_t p = 0; p < k; p += depth)

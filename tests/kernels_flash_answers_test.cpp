@@ -217,29 +217,54 @@ TEST_CASE_TEMPLATE("flash: scores of 1e4, saturated rows, infinities", T, float,
       CHECK(std::abs(r.dq(0, 0, i, c)) <= 5000 * 4 * std::numeric_limits<T>::epsilon());
     });
   }
-  Problem<T> p(1, 1, 1, 5, 70, 2, 2);
-  p.add_bias(0);
-  p.bias(0, 0, 1, 66) = T(inf), p.bias(0, 0, 2, 3) = T(quiet_nan), p.bias(0, 0, 3, 10) = T(-inf);
-  for (int64_t j = 0; j < 70; ++j) p.bias(0, 0, 4, j) = T(-inf);
-  const auto r = fused(p);
-  CHECK(std::isfinite(r.out(0, 0, 0, 0)));
-  CHECK(std::isnan(r.out(0, 0, 1, 0)));  // inf / inf
-  CHECK(r.lse(0, 0, 1, 0) == T(inf));
-  CHECK(std::isnan(r.dq(0, 0, 1, 0)));
-  CHECK(std::isnan(r.dv(0, 0, 5, 0)));
-  CHECK(std::isnan(r.out(0, 0, 2, 0)));
-  CHECK(std::isnan(r.lse(0, 0, 2, 0)));
-  CHECK(std::isfinite(r.out(0, 0, 3, 0)));
-  CHECK(std::isfinite(r.dq(0, 0, 3, 1)));
-  CHECK(r.dbias(0, 0, 3, 10) == 0);
-  CHECK(r.out(0, 0, 4, 1) == 0);
-  CHECK(r.lse(0, 0, 4, 0) == T(-inf));
-  CHECK(r.dq(0, 0, 4, 1) == 0);
-  CHECK(r.dbias(0, 0, 4, 9) == 0);
-  // A row of nothing but NaN is not a row without keys.
-  for (int64_t j = 0; j < 70; ++j) p.bias(0, 0, 0, j) = T(quiet_nan);
-  CHECK(std::isnan(fused(p).out(0, 0, 0, 0)));
-  CHECK(std::isnan(fused(p).lse(0, 0, 0, 0)));
+  {  // +inf: inf / inf, where softmax says so, and in no other row
+    Problem<T> p(1, 1, 1, 3, 70, 2, 2);
+    p.add_bias(0);
+    p.bias(0, 0, 1, 66) = T(inf);
+    const auto r = fused(p);
+    CHECK(std::isfinite(r.out(0, 0, 0, 0)));
+    CHECK(std::isfinite(r.dq(0, 0, 2, 0)));
+    CHECK(std::isnan(r.out(0, 0, 1, 0)));
+    CHECK(r.lse(0, 0, 1, 0) == T(inf));
+    CHECK(std::isnan(r.dq(0, 0, 1, 0)));
+    CHECK(std::isnan(r.dv(0, 0, 5, 0)));
+  }
+  {  // NaN spreads over its row and no other; a row of nothing but NaN is not a row without keys
+    Problem<T> p(1, 1, 1, 3, 70, 2, 2);
+    p.add_bias(0);
+    p.bias(0, 0, 1, 3) = T(quiet_nan);
+    for (int64_t j = 0; j < 70; ++j) p.bias(0, 0, 2, j) = T(quiet_nan);
+    const auto r = fused(p);
+    CHECK(std::isfinite(r.out(0, 0, 0, 0)));
+    for (int64_t i : {1, 2}) {
+      CHECK(std::isnan(r.out(0, 0, i, 0)));
+      CHECK(std::isnan(r.lse(0, 0, i, 0)));
+      CHECK(std::isnan(r.dq(0, 0, i, 0)));
+    }
+  }
+  {  // -inf, in one place and in a whole row
+    Problem<T> p(1, 1, 1, 3, 70, 2, 2);
+    p.add_bias(0);
+    p.bias(0, 0, 1, 10) = T(-inf);
+    for (int64_t j = 0; j < 70; ++j) p.bias(0, 0, 2, j) = T(-inf);
+    const auto r = fused(p);
+    CHECK(worst_error(p, r, reference(p)) < bound);
+    CHECK(r.dbias(0, 0, 1, 10) == 0);
+    CHECK(r.out(0, 0, 2, 1) == 0);
+    CHECK(r.lse(0, 0, 2, 0) == T(-inf));
+    CHECK(r.dq(0, 0, 2, 1) == 0);
+    CHECK(r.dbias(0, 0, 2, 9) == 0);
+  }
+  {  // a masked value so large that dO · v overflows: its dS is selected away
+    Problem<T> p(1, 1, 1, 2, 5, 2, 2);
+    p.add_mask(0, 1.0);
+    p.mask(0, 0, 0, 3) = p.mask(0, 0, 1, 3) = false;
+    p.v(0, 0, 3, 0) = std::numeric_limits<T>::max(), p.dout(0, 0, 0, 0) = 100;
+    const auto large = fused(p);
+    p.v(0, 0, 3, 0) = 0;
+    CHECK(same_bits(large.dq, fused(p).dq));
+    CHECK(same_bits(large.dk, fused(p).dk));
+  }
 }
 
 TEST_CASE("flash: tiles that are skipped") {

@@ -84,9 +84,9 @@ class BackwardTask {
       // Weights are exp2(s log2(e) + shift). A row that attends to nothing has lse = -inf and must give 0 for
       // every score; one that met +inf has no weights.
       const T l = s_.query(lse, h)[i * lse.row];
-      shift_[i] = l == -infinity<T>  ? l
-                  : l == infinity<T> ? std::numeric_limits<T>::quiet_NaN()
-                                     : -l * log2_e<T>;
+      shift_[i] = -l * log2_e<T>;
+      if (l == -infinity<T>) shift_[i] = l;
+      if (l == infinity<T>) shift_[i] = std::numeric_limits<T>::quiet_NaN();
     }
   }
 
@@ -218,7 +218,7 @@ TileCount flash_backward(const FlashArgs<T>& given, const FlashSaved<T>& saved, 
 
   // Sums of hooks are private to a task and added up in the order of tasks, so that the result does not
   // depend on which thread was first. Tasks go in waves of one a thread, which bounds the memory for them.
-  const std::int64_t wave = sum_count > 0 ? threads() : std::max<std::int64_t>(heads, 1);
+  const std::int64_t wave = sum_count > 0 ? available_threads() : std::max<std::int64_t>(heads, 1);
   Scratch<double> sums(sum_count > 0 ? wave * sum_count : 0);
   SharedCount count;
   for (std::int64_t first = 0; first < heads; first += wave) {

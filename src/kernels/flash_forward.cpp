@@ -10,8 +10,6 @@
 // Near the edge of the band a tile is half empty. There each strip of six rows computes only the vectors of
 // keys that its rows can see, so causal attention costs little more than half of the full one at any length.
 
-#include <cmath>
-
 #include "kernels/flash_tiles.hpp"
 
 namespace tapehead::kernels {
@@ -83,7 +81,7 @@ class ForwardTask {
       ++visited;
     }
     count_.total += key_blocks_, count_.skipped += key_blocks_ - visited;
-    for (std::int64_t r = 0; r < rows; ++r) write_row(h, i0 + r, r);
+    write(h, i0, rows);
   }
 
   T* keys(std::int64_t j0) const { return K_ + j0 / block_k_ * ld_ * a_.d; }
@@ -159,10 +157,19 @@ class ForwardTask {
     for (auto n = c.begin; n < end; ++n) s[n] *= drop_[n];
   }
 
-  void write_row(std::int64_t h, std::int64_t i, std::int64_t r) {
-    const T l = horizontal_sum(load(l_ + r * lanes<T>));
-    write_rows(O_ + r * width_, l == 0 ? T(0) : 1 / l, s_.query(out_, h) + i * out_.row, out_, 1, a_.dv);
-    if (lse_.data) s_.query(lse_, h)[i * lse_.row] = m_[r] == infinity<T> ? m_[r] : m_[r] + std::log(l);
+  void write(std::int64_t h, std::int64_t i0, std::int64_t rows) {
+    for (std::int64_t r = 0; r < rows; ++r) {
+      const T l = factor_[r] = horizontal_sum(load(l_ + r * lanes<T>));
+      T* out = s_.query(out_, h) + (i0 + r) * out_.row;
+      write_rows(O_ + r * width_, l == 0 ? T(0) : 1 / l, out, out_, 1, a_.dv);
+    }
+    if (!lse_.data) return;
+    const Vec<T> inf = infinity<T>;
+    for (std::int64_t r = 0; r < rows; r += lanes<T>) {
+      const Vec<T> m = load(m_ + r);  // where m is +inf, l is NaN
+      store(shift_ + r, select(m == inf, inf, m + log(load(factor_ + r))));
+    }
+    for (std::int64_t r = 0; r < rows; ++r) s_.query(lse_, h)[(i0 + r) * lse_.row] = shift_[r];
   }
 
   const FlashArgs<T>& a_;
@@ -184,8 +191,8 @@ template <class T>
 TileCount flash_forward(const FlashArgs<T>& given, Heads<T> out, Heads<T> lse) {
   const FlashArgs<T> args = with_tile_sizes(given);
   // With few heads the query blocks of one are dealt out to several tasks, which then each pack its keys.
-  const std::int64_t heads = args.B * args.Hkv,
-                     split = heads < threads() ? 2 * threads() / std::max<std::int64_t>(heads, 1) : 1;
+  const std::int64_t heads = args.B * args.Hkv, threads = available_threads();
+  const std::int64_t split = heads < threads ? 2 * threads / std::max<std::int64_t>(heads, 1) : 1;
   SharedCount count;
   parallel_for(heads * split, operations(args), [&](std::int64_t n) {
     const std::int64_t head = n / split;

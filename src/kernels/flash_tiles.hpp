@@ -7,9 +7,6 @@
 #include <cstdint>
 #include <limits>
 #include <type_traits>
-#ifdef _OPENMP
-#include <omp.h>
-#endif
 
 #include "kernels/dropout.hpp"
 #include "kernels/flash.hpp"
@@ -273,14 +270,6 @@ std::int64_t operations(const FlashArgs<T>& a) {
   const std::int64_t Lq = a.q_starts ? a.q_starts[a.B] : a.B * a.Lq;
   const std::int64_t Lk = a.k_starts ? a.k_starts[a.B] / std::max<std::int64_t>(a.B, 1) : a.Lk;
   return a.Hq * Lq * Lk * (a.d + a.dv);
-}
-
-inline std::int64_t threads() {
-#ifdef _OPENMP
-  return omp_get_max_threads();
-#else
-  return 1;
-#endif
 }
 
 /// A TileCount that several threads add to.

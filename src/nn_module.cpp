@@ -1,0 +1,57 @@
+#include "tapehead/nn_module.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+
+#include "tapehead/error.hpp"
+
+namespace tapehead::nn::detail {
+
+template <class T>
+NamedTensors state_of(const std::vector<Named<T>>& parameters) {
+  NamedTensors state;
+  for (const Named<T>& p : parameters) state.add(p.name, tapehead::detach(p.tensor));
+  return state;
+}
+
+template <class T>
+std::vector<Tensor<T>> checked_state(const std::vector<Named<T>>& parameters, const NamedTensors& state,
+                                     bool strict) {
+  const auto listed = [](const std::vector<std::string>& names) {
+    std::string text;
+    for (std::size_t i = 0; i < std::min<std::size_t>(names.size(), 8); ++i)
+      text += (i > 0 ? ", " : "") + names[i];
+    return names.size() > 8 ? text + fmt::format(" and {} more", names.size() - 8) : text;
+  };
+  std::vector<std::string> missing, unknown;
+  for (const Named<T>& p : parameters)
+    if (!state.contains(p.name)) missing.push_back(p.name);
+  for (const auto& entry : state)
+    if (std::none_of(parameters.begin(), parameters.end(),
+                     [&](const Named<T>& p) { return p.name == entry.first; }))
+      unknown.push_back(entry.first);
+  if (!missing.empty() || (strict && !unknown.empty()))
+    throw ValueError(fmt::format("load_state: {}{}{}{}; nothing was loaded{}",
+                                 missing.empty() ? "" : "missing " + listed(missing),
+                                 missing.empty() || unknown.empty() ? "" : "; ",
+                                 unknown.empty() ? "" : "without a place here " + listed(unknown), "",
+                                 missing.empty() ? " (strict = false leaves them out)" : ""));
+  std::vector<Tensor<T>> loaded;
+  for (const Named<T>& p : parameters) {
+    if (state.shape(p.name) != p.tensor.shape())
+      throw ShapeError(fmt::format("load_state: {} has shape {} in the file and {} here; nothing was loaded",
+                                   p.name, state.shape(p.name).str(), p.tensor.shape().str()));
+    loaded.push_back(state.get<T>(p.name));
+  }
+  return loaded;
+}
+
+#define TAPEHEAD_MODULE(T)                                      \
+  template NamedTensors state_of(const std::vector<Named<T>>&); \
+  template std::vector<Tensor<T>> checked_state(const std::vector<Named<T>>&, const NamedTensors&, bool);
+TAPEHEAD_MODULE(float)
+TAPEHEAD_MODULE(double)
+
+}  // namespace tapehead::nn::detail

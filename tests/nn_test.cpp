@@ -1,0 +1,468 @@
+// Modules: each against its formula, its gradients through every parameter, its errors.
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "files.hpp"
+#include "tapehead/linear_attention.hpp"
+#include "tapehead/npy.hpp"
+#include "tapehead/tapehead.hpp"
+#include "testing.hpp"
+
+using namespace tapehead;
+using testing::message;
+
+namespace {
+
+// Two ways to the same sums: a few ε.
+bool close(const Tensor<double>& a, const Tensor<double>& b) {
+  return a.shape() == b.shape() && allclose(a, b, 1e-13, 1e-13);
+}
+
+// Parameters that start at 0 or 1 hide mistakes.
+template <class M>
+M with_random_parameters(M module) {
+  NumpyRandom rng(7);
+  module.each_parameter([&rng](const std::string&, Tensor<double>& p) { p = rng.randn(p.shape()) * 0.5; });
+  return module;
+}
+
+// The gradients of f(module, x) by every parameter and by x, against differences.
+template <class M, class F>
+GradcheckReport check_gradients(const M& module, const Tensor<double>& x, const F& f) {
+  std::vector<Named<double>> inputs = module.parameters();
+  inputs.push_back({"x", x});
+  return gradcheck(
+      [&](const std::vector<Tensor<double>>& p) {
+        M other = module;
+        std::size_t i = 0;
+        other.each_parameter([&](const std::string&, Tensor<double>& parameter) { parameter = p[i++]; });
+        return f(other, p.back());
+      },
+      inputs, {.may_be_zero = false});
+}
+template <class M>
+GradcheckReport check_gradients(const M& module, const Tensor<double>& x) {
+  return check_gradients(module, x, [](const M& m, const Tensor<double>& in) { return m(in); });
+}
+#define CHECK_GRADIENTS(...)                           \
+  do {                                                 \
+    const auto checked = check_gradients(__VA_ARGS__); \
+    CHECK_MESSAGE(checked.ok, checked.text());         \
+  } while (false)
+
+template <class M>
+std::string names(const M& module) {
+  std::string all;
+  for (const auto& p : module.parameters()) all += p.name + p.tensor.shape().str() + " ";
+  return all;
+}
+
+Tensor<double> randn(const Shape& shape, int seed = 1) { return NumpyRandom(seed).randn(shape); }
+
+}  // namespace
+
+TEST_CASE("nn: Linear, LayerNorm, RMSNorm, Embedding start as torch.nn's and compute their formulas") {
+  TorchRandom rng(3), same(3);
+  const nn::Linear<double> linear(5, 3, rng);
+  CHECK(equal(linear.weight, same.linear_weight<double>(5, 3)));
+  CHECK(equal(*linear.bias, same.linear_bias<double>(5, 3)));
+  const auto x = randn({2, 4, 5});
+  CHECK(close(linear(x), matmul(x, mT(linear.weight)) + *linear.bias));
+  CHECK(names(nn::Linear<double>(5, 3, rng, false)) == "weight(3, 5) ");
+
+  const nn::Embedding<double> embedding(7, 4, rng);
+  same.linear_weight<double>(5, 3);
+  CHECK(equal(embedding.weight, same.randn<double>({7, 4})));
+  CHECK(equal(embedding(Tensor<std::int64_t>{{6, 0}}),
+              reshape(cat<double>({embedding.weight[6], embedding.weight[0]}), {1, 2, 4})));
+
+  const auto layer = with_random_parameters(nn::LayerNorm<double>(5));
+  const auto centred = x - mean(x, -1, true);
+  CHECK(
+      close(layer(x), centred / sqrt(mean(centred * centred, -1, true) + 1e-5) * layer.weight + *layer.bias));
+  const auto rms = with_random_parameters(nn::RMSNorm<double>(5));
+  CHECK(close(rms(x), x / sqrt(mean(x * x, -1, true) + 1e-6) * rms.weight));
+  CHECK(names(nn::LayerNorm<double>(5)) == "weight(5,) bias(5,) ");
+  CHECK(names(nn::LayerNorm<double>(5, false)) == "weight(5,) ");
+
+  CHECK_GRADIENTS(linear, x);
+  CHECK_GRADIENTS(layer, x);
+  CHECK_GRADIENTS(rms, x);
+  CHECK_GRADIENTS(embedding, x, [](const auto& m, const auto& at) {
+    return sum(m(Tensor<std::int64_t>{1, 3, 1})) * sum(at);
+  });
+}
+
+TEST_CASE("nn: MLP in both forms of GELU, and SwiGLU") {
+  TorchRandom rng(1);
+  const auto x = randn({3, 4});
+  for (Gelu form : {Gelu::erf, Gelu::tanh}) {
+    const nn::MLP<double> mlp(4, 7, rng, true, form);
+    CHECK(close(mlp(x), mlp.c_proj(gelu(mlp.c_fc(x), form))));
+    CHECK_GRADIENTS(mlp, x);
+  }
+  CHECK(names(nn::MLP<double>(4, 7, rng)) ==
+        "c_fc.weight(7, 4) c_fc.bias(7,) c_proj.weight(4, 7) c_proj.bias(4,) ");
+  const nn::SwiGLU<double> swiglu(4, 7, rng);
+  const auto gate = matmul(x, swiglu.gate_proj.weight.T()), up = matmul(x, swiglu.up_proj.weight.T());
+  CHECK(close(swiglu(x), matmul(gate / (1 + exp(-gate)) * up, swiglu.down_proj.weight.T())));
+  CHECK(names(swiglu) == "gate_proj.weight(7, 4) up_proj.weight(7, 4) down_proj.weight(4, 7) ");
+  CHECK_GRADIENTS(swiglu, x);
+}
+
+TEST_CASE("nn: dropout draws while training and is off in evaluation (row 16)") {
+  TorchRandom rng(1);
+  const auto x = randn({4, 50}), mask = randn({1});
+  nn::Dropout<double> drop(0.5, rng);
+  CHECK_FALSE(equal(drop(x), drop(x)));
+  drop.eval();
+  CHECK(equal(drop(x), x));
+  CHECK(message<ValueError>([&] { nn::Dropout<double>(-0.1, rng); }) ==
+        "Dropout: p -0.1; it is a share, 0 to 1");
+  CHECK(message<ValueError>([&] { nn::Dropout<double>(1.1, rng); }) ==
+        "Dropout: p 1.1; it is a share, 0 to 1");
+
+  const auto tokens = randn({2, 5, 8});
+  nn::MultiHeadAttention<double> attn(8, rng, {.heads = 2, .dropout = 0.5});
+  nn::MultiHeadAttention<double> without(8, rng, {.heads = 2});
+  without.load_state(attn.state());
+  CHECK_FALSE(equal(attn(tokens), attn(tokens)));
+  attn.eval();
+  CHECK(equal(attn(tokens), without(tokens)));
+  attn.train();
+  CHECK_FALSE(equal(attn(tokens), attn(tokens)));
+  for (double p : {-0.1, 1.1}) {
+    nn::MultiHeadAttention<double> wrong(8, rng, {.heads = 2, .dropout = p});
+    CHECK(message<ValueError>([&] { wrong(tokens); }).find("it is a share, 0 to 1") != std::string::npos);
+  }
+}
+
+TEST_CASE("nn: multi-head attention is attention head by head") {
+  TorchRandom rng(2);
+  const auto x = randn({2, 5, 12});
+  for (std::int64_t kv_heads : {0, 1, 2, 4})
+    for (bool causal : {false, true}) {
+      const nn::MultiHeadAttention<double> attn(12, rng,
+                                                {.heads = 4, .kv_heads = kv_heads, .causal = causal});
+      const std::int64_t group = kv_heads == 0 ? 1 : 4 / kv_heads;
+      std::vector<Tensor<double>> heads;
+      for (std::int64_t head = 0; head < 4; ++head) {
+        const auto part = [](const Tensor<double>& y, std::int64_t i) {
+          return slice(y, -1, 3 * i, 3 * i + 3);
+        };
+        heads.push_back(attention(part(attn.q_proj(x), head), part(attn.k_proj(x), head / group),
+                                  part(attn.v_proj(x), head / group), {.causal = causal})
+                            .out);
+      }
+      CHECK(close(attn(x), attn.o_proj(cat(heads, -1))));
+      CHECK(close(attn(x)[1], attn(x[1])));  // no batch axis
+      CHECK_GRADIENTS(attn, randn({3, 12}));
+    }
+  CHECK(names(nn::MultiHeadAttention<double>(
+            6, rng, {.heads = 3, .kv_heads = 1, .bias = false, .qk_norm = true, .sinks = true}, 5)) ==
+        "q_proj.weight(6, 6) k_proj.weight(2, 5) v_proj.weight(2, 5) o_proj.weight(6, 6) q_norm.weight(2,) "
+        "k_norm.weight(2,) sinks(3,) ");
+}
+
+TEST_CASE("nn: cross-attention reads a context of another width and length") {
+  TorchRandom rng(2);
+  const nn::MultiHeadAttention<double> attn(6, rng, {.heads = 2, .causal = true}, 5);
+  const auto x = randn({2, 3, 6}), context = randn({2, 4, 5}, 2);
+  const auto part = [](const Tensor<double>& y, std::int64_t i) { return slice(y, -1, 3 * i, 3 * i + 3); };
+  std::vector<Tensor<double>> heads;
+  for (std::int64_t i = 0; i < 2; ++i)
+    heads.push_back(
+        attention(part(attn.q_proj(x), i), part(attn.k_proj(context), i), part(attn.v_proj(context), i)).out);
+  CHECK(close(attn.cross(x, context), attn.o_proj(cat(heads, -1))));
+  const auto masked = attn.cross(x, context, padding_mask({4, 2}, 4));
+  CHECK(close(masked[0], attn.cross(x, context)[0]));
+  CHECK(close(masked[1], attn.cross(x[1], slice(context[1], 0, 0, 2))));
+  CHECK(message<ShapeError>([&] { attn.cross(x, x); }) ==
+        "MultiHeadAttention: input (2, 3, 6); it must be (…, L, 5)");
+  CHECK_GRADIENTS(attn, randn({3, 6}), [&](const auto& m, const auto& q) { return m.cross(q, context[0]); });
+}
+
+TEST_CASE("nn: a padding mask hides keys from every head") {
+  TorchRandom rng(2);
+  const nn::MultiHeadAttention<double> attn(6, rng, {.heads = 2, .kv_heads = 1, .sinks = true});
+  const auto x = randn({2, 5, 6});
+  const auto y = attn(x, padding_mask({5, 3}, 5));
+  CHECK(close(y[0], attn(x)[0]));
+  CHECK(close(slice(y[1], 0, 0, 3), attn(slice(x[1], 0, 0, 3))));
+  CHECK(close(attn(x, Tensor<bool>{{true}}), attn(x)));  // a mask that broadcasts over the keys
+}
+
+TEST_CASE("nn: rope sees distances alone; QK-norm does not see the size of queries and keys") {
+  TorchRandom rng(2);
+  nn::MultiHeadAttention<double> attn(8, rng, {.heads = 2, .causal = true, .bias = false, .rope = true});
+  const auto x = randn({6, 8});
+  // With its first two tokens hidden, a sequence gives what it gives without them, two positions nearer.
+  const auto mask = lt(scalar<std::int64_t>(1), arange<std::int64_t>(6));
+  CHECK(close(slice(attn(x, reshape(mask, {1, 6})), 0, 2, 6), attn(slice(x, 0, 2, 6))));
+  nn::MultiHeadAttention<double> plain(8, rng, {.heads = 2, .causal = true, .bias = false});
+  plain.load_state(attn.state());
+  CHECK_FALSE(close(plain(x), attn(x)));
+  CHECK_GRADIENTS(attn, randn({4, 8}));
+
+  nn::MultiHeadAttention<double> normed(
+      8, rng, {.heads = 2, .causal = true, .bias = false, .rope = true, .qk_norm = true});
+  const auto before = normed(x);
+  normed.q_proj.weight = normed.q_proj.weight * 1000, normed.k_proj.weight = normed.k_proj.weight * 1000;
+  CHECK(allclose(normed(x), before, 1e-4, 1e-4));  // ε in the norm is what is left of the size
+  CHECK_GRADIENTS(with_random_parameters(nn::MultiHeadAttention<double>(
+                      8, rng, {.heads = 2, .kv_heads = 1, .rope = true, .qk_norm = true, .sinks = true})),
+                  randn({4, 8}));
+}
+
+TEST_CASE("nn: a sink takes weight and gives no value") {
+  TorchRandom rng(2);
+  nn::MultiHeadAttention<double> attn(6, rng, {.heads = 2, .causal = true, .bias = false, .sinks = true});
+  const auto x = randn({4, 6});
+  attn.heads.sinks = Tensor<double>{0.7, -1.5};
+  std::vector<Tensor<double>> heads;
+  for (int i = 0; i < 2; ++i) {
+    const auto part = [i](const Tensor<double>& y) { return slice(y, -1, 3 * i, 3 * i + 3); };
+    auto scores = matmul(part(attn.q_proj(x)), mT(part(attn.k_proj(x)))) / std::sqrt(3.0);
+    scores = masked_fill(scores, ~causal_mask(4), -std::numeric_limits<double>::infinity());
+    const auto weights = exp(scores) / (sum(exp(scores), -1, true) + std::exp(attn.heads.sinks->at({i})));
+    heads.push_back(matmul(weights, part(attn.v_proj(x))));
+  }
+  CHECK(close(attn(x), attn.o_proj(cat(heads, -1))));
+  attn.heads.sinks = full<double>({2}, 1000);
+  CHECK(close(attn(x), zeros<double>({4, 6})));
+  attn.heads.sinks = full<double>({2}, -std::numeric_limits<double>::infinity());
+  nn::MultiHeadAttention<double> without(6, rng, {.heads = 2, .causal = true, .bias = false});
+  without.load_state(attn.state(), false);
+  CHECK(close(attn(x), without(x)));
+}
+
+TEST_CASE("nn: decoding with a cache gives the rows of the whole sequence") {
+  TorchRandom rng(2);
+  const auto x = randn({2, 7, 8});
+  for (const nn::HeadOptions& o : std::vector<nn::HeadOptions>{
+           {.heads = 4, .causal = true},
+           {.heads = 4, .kv_heads = 2, .causal = true, .rope = true, .qk_norm = true},
+           {.heads = 2, .kv_heads = 1, .causal = true, .rope = true, .sinks = true}}) {
+    const auto attn = with_random_parameters(nn::MultiHeadAttention<double>(8, rng, o));
+    const auto whole = attn(x);
+    for (const auto& cuts :
+         std::vector<std::vector<std::int64_t>>{{7}, {1, 1, 1, 1, 1, 1, 1}, {3, 1, 3}, {5, 2}}) {
+      auto cache = attn.make_cache({2}, 7);
+      std::vector<Tensor<double>> out;
+      for (std::int64_t n : cuts)
+        out.push_back(attn.decode(slice(x, 1, cache.length(), cache.length() + n), cache));
+      CHECK(close(cat(out, 1), whole));
+    }
+  }
+  const auto latent = with_random_parameters(nn::LatentAttention<double>(
+      8, rng, {.heads = 3, .kv_rank = 5, .nope_dim = 4, .rope_dim = 2, .v_dim = 3}));
+  const auto whole = latent(x);
+  for (const auto& cuts : std::vector<std::vector<std::int64_t>>{{7}, {1, 1, 1, 1, 1, 1, 1}, {3, 1, 3}}) {
+    auto cache = latent.make_cache({2}, 7);
+    std::vector<Tensor<double>> out;
+    for (std::int64_t n : cuts)
+      out.push_back(latent.decode(slice(x, 1, cache.length(), cache.length() + n), cache));
+    CHECK(close(cat(out, 1), whole));
+    CHECK(cache.key_width() + cache.value_width() == 5 + 2);  // numbers a token
+  }
+}
+
+TEST_CASE("nn: latent attention is attention over keys and values made from c") {
+  TorchRandom rng(4);
+  const std::int64_t heads = 2, r = 5, nope = 3, rot = 4, dv = 3;
+  const auto attn = with_random_parameters(nn::LatentAttention<double>(
+      6, rng, {.heads = heads, .kv_rank = r, .nope_dim = nope, .rope_dim = rot, .v_dim = dv}));
+  const auto x = randn({4, 6});
+  const auto positions = arange<std::int64_t>(4);
+  const auto q = attn.q_proj(x), compressed = attn.kv_a_proj_with_mqa(x);
+  const auto kv = attn.kv_b_proj(attn.kv_a_layernorm(slice(compressed, -1, 0, r)));
+  const auto k_rope = rope(slice(compressed, -1, r, r + rot), positions);
+  std::vector<Tensor<double>> out;
+  for (std::int64_t h = 0; h < heads; ++h) {
+    const auto q_h = slice(q, -1, h * (nope + rot), (h + 1) * (nope + rot)),
+               kv_h = slice(kv, -1, h * (nope + dv), (h + 1) * (nope + dv));
+    out.push_back(
+        attention(
+            cat<double>({slice(q_h, -1, 0, nope), rope(slice(q_h, -1, nope, nope + rot), positions)}, -1),
+            cat<double>({slice(kv_h, -1, 0, nope), k_rope}, -1), slice(kv_h, -1, nope, nope + dv),
+            {.causal = true})
+            .out);
+  }
+  CHECK(close(attn(x), attn.o_proj(cat(out, -1))));
+  CHECK_GRADIENTS(attn, x);
+  CHECK(names(attn) ==
+        "q_proj.weight(14, 6) kv_a_proj_with_mqa.weight(9, 6) kv_a_layernorm.weight(5,) kv_b_proj.weight(12, "
+        "5) o_proj.weight(6, 6) ");
+  CHECK(message<ShapeError>([&] {
+          nn::LatentAttention<double>(6, rng,
+                                      {.heads = 2, .kv_rank = 4, .nope_dim = 2, .rope_dim = 3, .v_dim = 2});
+        }) ==
+        "LatentAttention: 2 heads, kv_rank 4, nope_dim 2, rope_dim 3, v_dim 2; each must be 1 or more, and "
+        "rope_dim even");
+}
+
+TEST_CASE("nn: additive attention, number by number") {
+  TorchRandom rng(5);
+  const nn::AdditiveAttention<double> attn(3, 2, 4, rng);
+  const auto q = randn({2, 3}), k = randn({5, 2}, 2), values = randn({5, 3}, 3);
+  const auto result = attn(q, k, values);
+  for (std::int64_t i = 0; i < 2; ++i) {
+    std::vector<double> weight;
+    double total = 0;
+    for (std::int64_t j = 0; j < 5; ++j) {
+      double score = 0;
+      for (std::int64_t h = 0; h < 4; ++h) {
+        double inner = 0;
+        for (std::int64_t c = 0; c < 3; ++c) inner += attn.W_q.weight.at({h, c}) * q.at({i, c});
+        for (std::int64_t c = 0; c < 2; ++c) inner += attn.W_k.weight.at({h, c}) * k.at({j, c});
+        score += attn.v.weight.at({0, h}) * std::tanh(inner);
+      }
+      weight.push_back(std::exp(score)), total += weight.back();
+    }
+    for (std::int64_t j = 0; j < 5; ++j)
+      CHECK(result.weights.at({i, j}) ==
+            doctest::Approx(weight[static_cast<std::size_t>(j)] / total).epsilon(1e-13));
+  }
+  CHECK(close(result.out, matmul(result.weights, values)));
+  const auto masked =
+      attn(q, k, values, Tensor<bool>{{true, true, false, false, true}, {false, false, false, false, false}});
+  CHECK(masked.weights.at({0, 2}) == 0);
+  CHECK(equal(masked.out[1], zeros<double>({3})));
+  CHECK(message<ShapeError>([&] { attn(k, q, values); }) ==
+        "AdditiveAttention: input (5, 2); it must be (…, L, 3)");
+  CHECK_GRADIENTS(attn, q, [&](const auto& m, const auto& x) { return m(x, k, values).out; });
+  const auto batched = attn(randn({2, 3, 3}), randn({2, 4, 2}), randn({2, 4, 6}));
+  CHECK(batched.out.shape() == Shape{2, 3, 6});
+}
+
+TEST_CASE("linear attention: equal to its quadratic form, values and gradients, for every chunk") {
+  const auto q = randn({2, 3, 11, 4}), k = randn({2, 3, 11, 4}, 2), v = randn({2, 3, 11, 5}, 3),
+             dO = randn({2, 3, 11, 5}, 4);
+  const auto gradients = [&](const auto& f) {
+    Tape<double> tape;
+    tape.watch({q, k, v});
+    const auto grad = tape.backward(f(), dO);
+    return std::vector<Tensor<double>>{grad[q], grad[k], grad[v]};
+  };
+  for (bool causal : {false, true}) {
+    const auto whole = linear_attention_quadratic(q, k, v, causal);
+    const auto expected = gradients([&] { return linear_attention_quadratic(q, k, v, causal); });
+    for (std::int64_t chunk : {1, 2, 4, 11, 64}) {
+      CHECK(close(linear_attention(q, k, v, causal, chunk), whole));
+      const auto got = gradients([&] { return linear_attention(q, k, v, causal, chunk); });
+      for (std::size_t i = 0; i < 3; ++i) CHECK(close(got[i], expected[i]));
+    }
+  }
+  // φ, by hand: one query, two keys.
+  const auto phi = [](double x) { return x > 0 ? x + 1 : std::exp(x); };
+  const double a = phi(0.5) * phi(2), b = phi(0.5) * phi(-3);
+  CHECK(
+      linear_attention(Tensor<double>{{0.5}}, Tensor<double>{{2}, {-3}}, Tensor<double>{{10}, {20}}).item() ==
+      doctest::Approx((a * 10 + b * 20) / (a + b)).epsilon(1e-14));
+  const auto report = gradcheck(
+      [](const auto& Q, const auto& K, const auto& V) { return linear_attention(Q, K, V, true, 2); },
+      {{"Q", randn({5, 2})}, {"K", randn({5, 2}, 2)}, {"V", randn({5, 3}, 3)}}, {.order = 2});
+  CHECK_MESSAGE(report.ok, report.text());
+  // Where φ has its corner, both sides have slope 1.
+  const auto corner = gradcheck(
+      [](const auto& Q) {
+        return linear_attention(Q, Tensor<double>{{1, 0.5}, {-1, 2}}, Tensor<double>{{1}, {3}});
+      },
+      {{"Q", zeros<double>({1, 2})}}, {.tolerance = 1e-4});
+  CHECK_MESSAGE(corner.ok, corner.text());
+  // Where exp(x) would be infinite, it is not what was chosen (row 18).
+  const Tensor<double> large{{1000, -1000}};
+  Tape<double> tape;
+  tape.watch(large);
+  const auto slope = tape.backward(
+      sum(linear_attention(large, Tensor<double>{{1, 2}, {2, 1}}, Tensor<double>{{1}, {2}})))[large];
+  CHECK(equal(slope, slope));  // no NaN
+
+  CHECK(message<ShapeError>([&] { linear_attention(q, slice(k, 2, 0, 5), slice(v, 2, 0, 5), true); }) ==
+        "linear_attention: Q (2, 3, 11, 4), K (2, 3, 5, 4), V (2, 3, 5, 5); they must be (…, Lq, d), (…, Lk, "
+        "d) and (…, Lk, d_v), and "
+        "Lq = Lk where causal");
+  CHECK(message<ValueError>([&] { linear_attention(q, k, v, true, 0); }) ==
+        "linear_attention: chunk 0; it must be 1 or more");
+
+  TorchRandom rng(1);
+  const nn::LinearAttention<double> attn(6, 2, rng, true);
+  const auto x = randn({4, 6});
+  CHECK(close(slice(attn(x), 0, 0, 2), attn(slice(x, 0, 0, 2))));
+  CHECK_GRADIENTS(attn, x);
+}
+
+TEST_CASE("nn: heads that do not fit are refused") {
+  TorchRandom rng(1);
+  CHECK(message<ShapeError>([&] { nn::MultiHeadAttention<float>(10, rng, {.heads = 4}); }) ==
+        "MultiHeadAttention: width 10, 4 heads on 4 key and value heads; the heads must divide the width, "
+        "and the key and value heads the "
+        "heads");
+  CHECK(message<ShapeError>([&] { nn::MultiHeadAttention<float>(12, rng, {.heads = 3, .kv_heads = 2}); }) !=
+        "[nothing was thrown]");
+  CHECK(message<ShapeError>([&] { nn::MultiHeadAttention<float>(9, rng, {.heads = 3, .rope = true}); }) ==
+        "MultiHeadAttention: heads of width 9 / 3 = 3; rope turns pairs, so it must be even");
+  nn::Linear<float> linear(3, 2, rng);
+  CHECK(message<ShapeError>([&] {
+          linear(zeros<float>({2, 4}));
+        }) == "Linear: input (2, 4) on a weight of (2, 3); the input is (…, 3)");
+}
+
+TEST_CASE("nn: every implementation gives the same, chosen by name in one line") {
+  TorchRandom rng(1);
+  nn::GPT<double> model({.vocabulary = 9,
+                         .block = 6,
+                         .layers = 2,
+                         .width = 8,
+                         .blocks = {.attention = {.heads = 2, .kv_heads = 1, .sinks = true}}},
+                        rng);
+  const Tensor<std::int64_t> ids{{1, 2, 3, 4, 8}};
+  const auto eager = model(ids);
+  nn::set_implementation(model, "flash");
+  CHECK(model.h[1].attn.options.implementation == nn::Implementation::flash);
+  CHECK(allclose(model(ids), eager, 1e-12, 1e-12));
+  CHECK(message<ValueError>([&] { nn::set_implementation(model, "Flash"); }) ==
+        "implementation: 'Flash'; there are 'eager' and 'flash'");
+}
+
+TEST_CASE("nn: state goes to a file and comes back; a wrong file changes nothing") {
+  TorchRandom rng(1);
+  const testing::Folder folder;
+  nn::MLP<float> a(4, 6, rng), b(4, 6, rng);
+  const auto x = rng.randn({3, 4});
+  CHECK_FALSE(equal(a(x), b(x)));
+  save_npz(folder.path("mlp.npz"), a.state());
+  b.load_state(load_npz(folder.path("mlp.npz")));
+  CHECK(equal(a(x), b(x)));
+  nn::MLP<double> in_double(4, 6, rng);
+  in_double.load_state(a.state());  // float fits in double exactly
+  CHECK(in_double.c_fc.weight.at({1, 2}) == static_cast<double>(a.c_fc.weight.at({1, 2})));
+
+  const auto before = b.c_fc.weight.id();
+  const auto with = [&](const std::string& leave_out, const std::string& replace, const Shape& shape) {
+    NamedTensors state;
+    for (const auto& [name, tensor] : a.state())
+      if (name != leave_out) state.add(name, name == replace ? AnyTensor(zeros<float>(shape)) : tensor);
+    return state;
+  };
+  auto extra = a.state();
+  extra.add("lm_head.weight", zeros<float>({1}));
+  CHECK(
+      message<ValueError>([&] { b.load_state(extra); }) ==
+      "load_state: without a place here lm_head.weight; nothing was loaded (strict = false leaves them out)");
+  CHECK(message<ValueError>([&] { b.load_state(with("c_proj.bias", "", {})); }) ==
+        "load_state: missing c_proj.bias; nothing was loaded");
+  CHECK(message<ShapeError>([&] {
+          b.load_state(with("", "c_proj.weight", {6, 4}));
+        }) == "load_state: c_proj.weight has shape (6, 4) in the file and (4, 6) here; nothing was loaded");
+  CHECK(message<ValueError>([&] { b.load_state(in_double.state()); }) ==
+        "get<float>: 'c_fc.weight' holds double elements, which float does not hold exactly; get<double>, "
+        "then to<float>()");
+  CHECK(b.c_fc.weight.id() == before);
+  b.load_state(a.state());
+  CHECK(b.c_fc.weight.id() != before);
+  b.load_state(extra, false);
+  CHECK(b.parameter_count() == 4 * 6 + 6 + 6 * 4 + 4);
+}

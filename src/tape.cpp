@@ -62,6 +62,13 @@ const Tensor<T>& Gradients<T>::operator[](const Tensor<T>& x) const {
 }
 
 template <class T>
+const Tape<T>& Gradients<T>::tape() const {
+  for (const Tape<T>* tape = Tape<T>::innermost(); tape != nullptr; tape = tape->outer())
+    if (tape == tape_ && tape->first_id_ == tape_id_) return *tape;
+  throw GradientError("gradients: the tape they came by is gone (or on another thread); look at them while it lives");
+}
+
+template <class T>
 constinit thread_local Tape<T>* Tape<T>::innermost_ = nullptr;
 
 template <class T>
@@ -211,12 +218,26 @@ Gradients<T> Tape<T>::backward(const Tensor<T>& y, const Tensor<T>& dy) const {
     throw GradientError(fmt::format("backward: the output of shape {} is not on this tape: nothing that was watched went into "
                                     "it (watch before computing; detach() and other threads stop recording)",
                                     y.shape().str()));
-  return pull_back(from, dy);
+  std::vector<Tensor<T>> kept(watched_.size());
+  walk_back(from, dy, [&](int i, const Tensor<T>& gradient) {
+    const int which = nodes_[static_cast<std::size_t>(i)].kept;
+    if (which >= 0) kept[static_cast<std::size_t>(which)] = gradient;
+  });
+  Gradients<T> gradients;
+  for (std::size_t i = 0; i < kept.size(); ++i) {
+    const bool reached = kept[i].header().storage != nullptr;
+    gradients.by_id_.emplace_back(watched_[i].id, reached ? std::move(kept[i]) : zeros<T>(watched_[i].tensor.shape()));
+  }
+  std::sort(gradients.by_id_.begin(), gradients.by_id_.end(),
+            [](const auto& a, const auto& b) { return a.first < b.first; });
+  gradients.tape_ = this, gradients.tape_id_ = first_id_, gradients.from_ = from, gradients.dy_ = dy;
+  return gradients;
 }
 
 // for (record : reversed(tape)) hand its gradient on to its inputs. Outer tapes go on recording: this one is suspended.
 template <class T>
-Gradients<T> Tape<T>::pull_back(int from, const Tensor<T>& dy) const {
+template <class Visit>
+void Tape<T>::walk_back(int from, const Tensor<T>& dy, const Visit& visit) const {
   struct Suspend {
     bool& flag;
     bool before = std::exchange(flag, true);
@@ -230,6 +251,7 @@ Gradients<T> Tape<T>::pull_back(int from, const Tensor<T>& dy) const {
   for (auto i = static_cast<std::size_t>(from) + 1; i-- > 0;) {
     if (!arrived[i]) continue;
     const detail::Node<T>& node = nodes_[i];
+    visit(static_cast<int>(i), gradient[i]);
     for (const detail::Edge<T>* edge = node.edges; edge != nullptr; edge = edge->next) {
       const auto into = static_cast<std::size_t>(edge->into);
       try {
@@ -241,18 +263,23 @@ Gradients<T> Tape<T>::pull_back(int from, const Tensor<T>& dy) const {
                                         error.what()));
       }
     }
-    if (node.kept < 0) gradient[i] = Tensor<T>();  // handed on: its memory serves the next
+    gradient[i] = Tensor<T>();  // handed on: its memory serves the next
   }
+}
 
-  Gradients<T> gradients;
-  for (const Watched& w : watched_) {
-    const auto at = static_cast<std::size_t>(w.node);
-    const bool reached = at < gradient.size() && arrived[at];
-    gradients.by_id_.emplace_back(w.id, reached ? gradient[at] : zeros<T>(w.tensor.shape()));
-  }
-  std::sort(gradients.by_id_.begin(), gradients.by_id_.end(),
-            [](const auto& a, const auto& b) { return a.first < b.first; });
-  return gradients;
+template <class T>
+void Tape<T>::replay(int from, const Tensor<T>& dy, const std::function<void(int, const Tensor<T>&)>& visit) const {
+  walk_back(from, dy, visit);
+}
+
+template <class T>
+Tape<T>::Paused::Paused() {
+  for (const Tape* tape = innermost_; tape != nullptr; tape = tape->outer_)
+    if (!std::exchange(tape->suspended_, true)) paused_.push_back(tape);
+}
+template <class T>
+Tape<T>::Paused::~Paused() {
+  for (const Tape* tape : paused_) tape->suspended_ = false;
 }
 
 template <class T>

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstddef>
 #include <deque>
+#include <functional>
 #include <initializer_list>
 #include <string>
 #include <utility>
@@ -54,17 +55,18 @@ class Arena {
 // The way from a record's output back to one of its inputs.
 template <class T>
 struct Edge {
-  Edge(int into_node, std::size_t own_bytes) : into(into_node), bytes(static_cast<int>(own_bytes)) {}
+  explicit Edge(int into_node) : into(into_node) {}
   virtual ~Edge() = default;
   virtual Tensor<T> pull(const Tensor<T>& dy) const = 0;
+  virtual void copy_captured() const = 0;  // for copy_watch to see what the pullback holds
   Edge* next = nullptr;
   int into;
-  int bytes;
 };
 template <class T, class F>
 struct EdgeWith final : Edge<T> {
-  EdgeWith(int into_node, const F& f) : Edge<T>(into_node, sizeof(EdgeWith)), pullback(f) {}
+  EdgeWith(int into_node, const F& f) : Edge<T>(into_node), pullback(f) {}
   Tensor<T> pull(const Tensor<T>& dy) const override { return pullback(dy); }
+  void copy_captured() const override { [[maybe_unused]] const F copy(pullback); }
   F pullback;
 };
 
@@ -112,9 +114,19 @@ class Gradients {
   /// for a tensor that was not watched.
   const Tensor<T>& operator[](const Tensor<T>& x) const;
 
+  /// Where backward() began: the record, and the gradient that arrived there.
+  int from() const { return from_; }
+  const Tensor<T>& dy() const { return dy_; }
+  /// The tape that they came by, while it lives on this thread; throws GradientError after that.
+  const Tape<T>& tape() const;
+
  private:
   friend class Tape<T>;
   std::vector<std::pair<std::int64_t, Tensor<T>>> by_id_;  // sorted
+  const Tape<T>* tape_ = nullptr;
+  std::int64_t tape_id_ = 0;
+  int from_ = -1;
+  Tensor<T> dy_;
 };
 
 /// The record of a computation, for float or double tensors. Lives in a scope, on the thread that made it.
@@ -139,6 +151,13 @@ class Tape {
   /// The gradients of sum(y * dy). Throws ShapeError where dy has not y's shape.
   Gradients<T> backward(const Tensor<T>& y, const Tensor<T>& dy) const;
 
+  /// The tape as a table, and with the norm of each record's gradient as in that backward pass; as a graph for Graphviz or
+  /// Mermaid. See trace.hpp.
+  std::string print() const;
+  std::string print(const Gradients<T>& grad) const;
+  std::string dot() const;
+  std::string mermaid() const;
+
   /// The number of records, watched tensors among them.
   std::int64_t size() const { return static_cast<std::int64_t>(nodes_.size()); }
   /// Whether x was watched, or computed from what was.
@@ -158,8 +177,22 @@ class Tape {
     static_assert(alignof(E) <= 16);
     connect(node, new (arena_.take(sizeof(E))) E(into, pullback));
   }
+  /// Goes back from a record as backward() does, and calls visit(record, its gradient) for each that is reached.
+  void replay(int from, const Tensor<T>& dy, const std::function<void(int, const Tensor<T>&)>& visit) const;
+  /// While one of these lives, no tape of this thread records.
+  class Paused {
+   public:
+    Paused();
+    ~Paused();
+    Paused(const Paused&) = delete;
+    Paused& operator=(const Paused&) = delete;
+
+   private:
+    std::vector<const Tape*> paused_;
+  };
 
  private:
+  friend class Gradients<T>;
   struct Watched {
     std::int64_t id;
     std::int64_t since;  // the id counter when it was watched
@@ -172,7 +205,8 @@ class Tape {
   int add_node(const Op* op, const Shape& shape);
   int find_early(const Tensor<T>& x) const;
   void check_stale_view(const Tensor<T>& x) const;
-  Gradients<T> pull_back(int from, const Tensor<T>& dy) const;
+  template <class Visit>
+  void walk_back(int from, const Tensor<T>& dy, const Visit& visit) const;
 
   static constinit thread_local Tape* innermost_;  // constinit: other files read it without asking for a start-up
   Tape* outer_;

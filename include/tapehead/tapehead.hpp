@@ -42,6 +42,7 @@
 // looking at it
 #include "tapehead/plot.hpp"
 #include "tapehead/print.hpp"
+#include "tapehead/trace.hpp"
 // files
 #include "tapehead/arrays.hpp"
 #include "tapehead/npy.hpp"

@@ -76,6 +76,9 @@ template <class E>
 using ReadWatch = void (*)(const Tensor<E>&);
 template <class E>
 inline constinit thread_local ReadWatch<E> read_watch = nullptr;
+// Called, where set, with each tensor that is copied on this thread: how a tape's print tells what a pullback holds.
+using CopyWatch = void (*)(const Header&);
+inline constinit thread_local CopyWatch copy_watch = nullptr;
 }  // namespace detail
 
 /// The elements of a tensor that is being made: filled through data(), then moved once into a Tensor.
@@ -114,7 +117,9 @@ class Tensor {
   Tensor(Buffer<E>&& filled) : header_(std::exchange(filled.header_, nullptr)) {}
 
   Tensor(const Tensor& other) noexcept : header_(other.header_) {
-    if (header_ != nullptr) header_->owners.fetch_add(1, std::memory_order_relaxed);
+    if (header_ == nullptr) return;
+    header_->owners.fetch_add(1, std::memory_order_relaxed);
+    if (detail::copy_watch != nullptr) [[unlikely]] detail::copy_watch(*header_);
   }
   Tensor(Tensor&& other) noexcept : header_(std::exchange(other.header_, nullptr)) {}
   Tensor& operator=(Tensor other) noexcept {

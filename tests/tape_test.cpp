@@ -145,13 +145,13 @@ TEST_CASE("tape: tapes may end in any order, and each thread has its own") {
 }
 
 TEST_CASE("tape: an error inside a pullback names its record") {
-  static const Op odd_op{"odd", "y = x", "a pullback of the wrong shape, on purpose"};
+  static const Op odd_op{"test: odd", "y = x", "a pullback of the wrong shape, on purpose"};
   Tensor<double> x{1, 2, 3};
   Tape<double> tape;
   tape.watch(x);
   auto y = record(odd_op, x * 1, wrt(x, [](const auto&) { return zeros<double>({2}); }));
   CHECK(message<GradientError>([&] { tape.backward(sum(y)); }) ==
-        "backward: in record 2 (odd, shape (3,)): sum_to: shape (2,) cannot be summed to (3,), which does not broadcast to it");
+        "backward: in record 2 (test: odd, shape (3,)): sum_to: shape (2,) cannot be summed to (3,), which does not broadcast to it");
 }
 
 TEST_CASE("tape: a million chained operations are differentiated and freed without recursion (row 37)") {

@@ -45,6 +45,7 @@ for check in "$@"; do
   set -- $(counts "$output" "$status")
   passed=$((passed + $1)) failed=$((failed + $2))
   [ "$2" -eq 0 ] && verdict=ok || verdict="FAILED (status $status)"
+  [ "$2" -eq 0 ] || echo "failed $check" >>"$log"
   echo "--- $check: $verdict"
   sed '$s/^[0-9][0-9]* passed, [0-9][0-9]* failed$/(&)/' "$output"
 done
@@ -53,5 +54,6 @@ if [ $((passed + failed)) -eq 0 ]; then
   echo "no test has '$filter' in its name"
   failed=1
 fi
+sed -n 's/^failed /failed: /p' "$log"
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]

@@ -10,6 +10,12 @@
 
 #include "tapehead/error.hpp"
 
+/// Text that a variable points to is shown as text, not as an address.
+template <>
+struct doctest::StringMaker<const char*> {
+  static String convert(const char* text) { return text ? text : "nullptr"; }
+};
+
 namespace testing {
 
 /// The message of the E that f() throws, or in brackets what happened instead, so that one comparison checks

@@ -34,6 +34,8 @@
 #include "tapehead/flex_mods.hpp"
 #include "tapehead/sdpa.hpp"
 #include "tapehead/varlen.hpp"
+#include "tapehead/linear_attention.hpp"
+#include "tapehead/low_precision.hpp"
 #include "tapehead/cache.hpp"
 #include "tapehead/paged_cache.hpp"
 #include "tapehead/prefix_tree.hpp"

@@ -243,7 +243,9 @@ std::set<std::string> check_case(const golden::Words& line, const NamedTensors& 
   CHECK(answer.indices.has_value() == tensors.contains(c.name + "/out/indices"));
   if (answer.indices) CHECK(equal(*answer.indices, c.template get<std::int64_t>("out/indices")));
   const auto grad = tape.backward(answer.out, to<T>(c.template get<double>("grad_out")));
-  for (const auto& [name, x] : c.inputs) {
+  for (const auto& input : c.inputs) {  // no structured binding: clang 14's lambdas cannot capture those
+    const std::string& name = input.first;
+    const Tensor<T>& x = input.second;
     CAPTURE(name);
     CHECK(differs(grad[x], expected_gradient(Case<double>(line, tensors), line.text("op"), name)) == "");
   }

@@ -97,7 +97,9 @@ void check_layouts(const Operation& op) {
   const auto expected = run<T>(op, plain);
   const std::map<std::string, Tensor<T> (*)(const Tensor<T>&)> layouts{
       {"transposed", turned<T>}, {"flipped", reversed<T>}, {"sliced", sliced<T>}};
-  for (const auto& [name, layout] : layouts) {
+  for (const auto& entry : layouts) {
+    const std::string& name = entry.first;
+    const auto layout = entry.second;
     CAPTURE(name);
     for (std::size_t i = 0; i < plain.size(); ++i) {
       CAPTURE(i);

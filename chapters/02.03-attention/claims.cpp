@@ -282,7 +282,7 @@ void print(const Entry& entry, const Result& result) {
 }
 
 void print_not_covered(const Entry& entry, const std::string& why) {
-  print_lines(entry, "-", "2", {{"book", entry.text}, {"", "not covered yet: " + why}});
+  print_lines(entry, "-", "2", {{"book", entry.text}, {"", "not covered: " + why}});
 }
 
 std::string coloured(const std::string& text, const char* code) {

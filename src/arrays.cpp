@@ -10,7 +10,7 @@
 #include <limits>
 #include <random>
 
-#include "files.hpp"
+#include "file_bytes.hpp"
 #include "tapehead/arithmetic.hpp"
 #include "tapehead/error.hpp"
 #include "tapehead/tape.hpp"

@@ -1,5 +1,5 @@
 #pragma once
-#include "files.hpp"
+#include "file_bytes.hpp"
 
 namespace tapehead::detail {
 

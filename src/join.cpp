@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "elementwise.hpp"
 #include "tapehead/error.hpp"
@@ -10,6 +11,14 @@
 #include "tapehead/views.hpp"
 
 namespace tapehead {
+
+namespace {
+// a + b for sizes, the largest number there is where it would be more: sizes of tensors without elements are not bounded.
+std::int64_t plus(std::int64_t a, std::int64_t b) {
+  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  return b > most - a ? most : a + b;
+}
+}  // namespace
 
 const Op cat_op{"cat", "y = x₀, x₁, … one after the other", "dxᵢ = its slice of dy"};
 template <class E>
@@ -23,11 +32,11 @@ Tensor<E> cat(const std::vector<Tensor<E>>& parts, int axis) {
       throw ShapeError(fmt::format("cat: shapes {} and {}; all sizes but those along axis {} must be equal", parts[0].shape().str(),
                                    part.shape().str(), axis));
     starts.push_back(total);
-    total += part.shape()[axis];
+    total = plus(total, part.shape()[axis]);
   }
   Buffer<E> y(parts[0].shape().replaced(axis, total), "cat");
   const Strides strides = row_major(y.shape());
-  for (std::size_t i = 0; i < parts.size(); ++i) detail::copy_to(y.data() + starts[i] * strides[axis], strides, parts[i]);
+  for (std::size_t i = 0; i < parts.size() && y.numel() > 0; ++i) detail::copy_to(y.data() + starts[i] * strides[axis], strides, parts[i]);
   Tensor<E> out(std::move(y));
   if constexpr (std::is_floating_point_v<E>)
     return record_all(cat_op, std::move(out), parts, [&](std::size_t i) {
@@ -63,7 +72,7 @@ std::vector<Tensor<E>> split(const Tensor<E>& x, const std::vector<std::int64_t>
   std::int64_t total = 0;
   for (std::int64_t size : sizes) {
     if (size < 0) throw ValueError(fmt::format("split: size {}; sizes must not be negative", size));
-    total += size;
+    total = plus(total, size);
   }
   if (total != x.shape()[axis])
     throw ShapeError(fmt::format("split: sizes that add up to {} along axis {} of shape {}; they must add up to {}", total, axis,

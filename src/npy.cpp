@@ -7,7 +7,7 @@
 #include <charconv>
 #include <numeric>
 
-#include "files.hpp"
+#include "file_bytes.hpp"
 #include "tapehead/error.hpp"
 #include "tapehead/views.hpp"
 

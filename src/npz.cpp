@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "files.hpp"
+#include "file_bytes.hpp"
 #include "inflate.hpp"
 #include "tapehead/error.hpp"
 #include "tapehead/npy.hpp"

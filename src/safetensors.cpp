@@ -6,7 +6,7 @@
 #include <bit>
 #include <charconv>
 
-#include "files.hpp"
+#include "file_bytes.hpp"
 #include "tapehead/error.hpp"
 
 // The file: the header's length in 8 bytes, the header, which is {"name": {"dtype": "F32", "shape": [2, 3], "data_offsets":

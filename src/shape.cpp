@@ -63,10 +63,10 @@ Shape Shape::replaced(int axis, std::int64_t size) const {
 
 Strides row_major(const Shape& shape) {
   Strides strides = shape;
-  std::uint64_t step = 1;  // unsigned: a shape such as (0, 2^62, 4) has no elements and may wrap
+  std::int64_t step = shape.numel() == 0 ? 0 : 1;  // no elements, no steps: the sizes beside a 0 are not bounded
   for (int i = shape.rank() - 1; i >= 0; --i) {
-    strides[i] = static_cast<std::int64_t>(step);
-    step *= static_cast<std::uint64_t>(shape[i]);
+    strides[i] = step;
+    step *= shape[i];
   }
   return strides;
 }

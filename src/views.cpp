@@ -134,16 +134,17 @@ const Op unslice_op{"unslice", "y = zeros with x at positions start, start + ste
 template <class E>
 Tensor<E> unslice(const Tensor<E>& x, const Shape& shape, int axis, std::int64_t start, std::int64_t step) {
   axis = normalize_axis("unslice", axis, shape);
-  const std::int64_t taken = x.size(axis), last = start + (taken - 1) * step;
-  if (x.shape() != shape.replaced(axis, taken) || step <= 0 || start < 0 || (taken > 0 && last >= shape[axis]))
+  const std::int64_t taken = x.rank() == shape.rank() ? x.shape()[axis] : -1;
+  if (taken < 0 || x.shape() != shape.replaced(axis, taken) || step <= 0 || start < 0 ||
+      (taken > 0 && (start >= shape[axis] || taken - 1 > (shape[axis] - 1 - start) / step)))
     throw ShapeError(fmt::format("unslice: shape {} does not fit into {} along axis {} from {} by {}", x.shape().str(), shape.str(),
                                  axis, start, step));
   auto y = zeros<E>(shape);
-  const Strides strides = y.strides().replaced(axis, y.strides()[axis] * step);
+  const Strides strides = taken > 1 ? y.strides().replaced(axis, y.strides()[axis] * step) : y.strides();
   E* out = const_cast<E*>(y.data()) + (taken == 0 ? 0 : start * y.strides()[axis]);  // y is not shared yet
   detail::copy_to(out, strides, x);
-  return recorded(unslice_op, std::move(y), wrt(x, [axis, start, stop = last + 1, step, taken](const auto& dy) {
-    return taken == 0 ? slice(dy, axis, 0, 0) : slice(dy, axis, start, stop, step);
+  return recorded(unslice_op, std::move(y), wrt(x, [axis, start, step, taken](const auto& dy) {
+    return taken == 0 ? slice(dy, axis, 0, 0) : slice(dy, axis, start, start + (taken - 1) * step + 1, step);
   }));
 }
 

@@ -8,6 +8,7 @@
 #include "tapehead/arithmetic.hpp"
 #include "tapehead/attention.hpp"
 #include "tapehead/error.hpp"
+#include "tapehead/flash.hpp"
 #include "tapehead/tape.hpp"
 #include "tapehead/views.hpp"
 
@@ -41,8 +42,8 @@ std::int64_t new_rows(const char* op, const Tensor<T>& k, const Tensor<T>& v, co
 }
 
 /// Attention of q (…, n, d) to `length` keys, causal and bottom-right, each query to the last `window` (0:
-/// all). A few queries that need no more than that go to the kernel that reads the cache where it lies, the
-/// rest to attention() over what `keys_and_values()` gives.
+/// all). A few queries go to the kernel that reads the cache where it lies, more of them to the fused one
+/// over what `keys_and_values()` gives, and what a tape records to attention().
 template <class T, class F>
 Tensor<T> decode(const char* op, const Tensor<T>& q, const Shape& lead, std::int64_t length,
                  std::int64_t window, AttentionOptions<T> options, kernels::CachedRows<T> rows,
@@ -70,7 +71,7 @@ Tensor<T> decode(const char* op, const Tensor<T>& q, const Shape& lead, std::int
 
   const bool plain =
       !options.mask && !options.bias && options.dropout_p == 0 && options.empty_rows == EmptyRows::zero;
-  if (plain && group * n <= 16 && !is_recorded(q)) {
+  if (plain && (n == 1 || group * n <= 8) && !is_recorded(q)) {  // more rows are worth packing the keys for
     rows.heads = lead.numel();
     const double scale = options.scale ? *options.scale : 1 / std::sqrt(static_cast<double>(rows.d));
     Buffer<T> out(q.shape().replaced(q.rank() - 1, rows.dv), op);
@@ -83,6 +84,8 @@ Tensor<T> decode(const char* op, const Tensor<T>& q, const Shape& lead, std::int
   }
   options.causal = true, options.align = Align::bottom_right, options.enable_gqa = group > 1;
   const auto [k, v] = keys_and_values();
+  if (q.rank() <= 4 && options.empty_rows == EmptyRows::zero && !is_recorded(q))
+    return flash_attention(q, k, v, options).out;
   return attention(q, k, v, options).out;
 }
 

@@ -12,6 +12,7 @@
 #include "tapehead/linear_attention.hpp"
 #include "tapehead/matmul.hpp"
 #include "tapehead/rope.hpp"
+#include "tapehead/sdpa.hpp"
 #include "tapehead/select.hpp"
 #include "tapehead/views.hpp"
 
@@ -46,15 +47,47 @@ void check_input(const char* op, const Tensor<T>& x, std::int64_t width) {
 
 Implementation implementation(const std::string& name) {
   if (name == "eager") return Implementation::eager;
-  if (name == "flash") return Implementation::flash;
-  throw ValueError(fmt::format("implementation: '{}'; there are 'eager' and 'flash'", name));
+  if (name == "sdpa") return Implementation::sdpa;
+  if (name == "flash" || name == "flash_attention_2") return Implementation::flash;
+  if (name == "flex" || name == "flex_attention") return Implementation::flex;
+  throw ValueError(fmt::format("implementation: '{}'; there are 'eager', 'sdpa', 'flash' and 'flex'", name));
 }
+
+namespace {
+
+// SDPA has one mask, bool or float, and aligns causal top left: what it has no word for goes into the mask.
+template <class T>
+SdpaOptions<T> sdpa_options(std::int64_t Lq, std::int64_t Lk, const AttentionOptions<T>& o) {
+  SdpaOptions<T> s{.dropout_p = o.dropout_p,
+                   .is_causal = o.causal && (o.align == Align::top_left || Lq == Lk),
+                   .scale = o.scale,
+                   .enable_gqa = o.enable_gqa,
+                   .generator = o.generator,
+                   .keep_mask = o.keep_mask};
+  std::optional<Tensor<bool>> mask = o.mask;
+  if (o.causal && !s.is_causal) {
+    const Tensor<bool> earlier = causal_mask(Lq, Lk, o.align);
+    mask = mask ? *mask & earlier : earlier;
+  }
+  if (o.bias && mask)
+    s.attn_mask = where(*mask, *o.bias, scalar(-std::numeric_limits<T>::infinity()));
+  else if (o.bias)
+    s.attn_mask = *o.bias;
+  else if (mask)
+    s.attn_mask = *mask;
+  return s;
+}
+
+}  // namespace
 
 template <std::floating_point T>
 Tensor<T> attend(Implementation how, const Tensor<T>& Q, const Tensor<T>& K, const Tensor<T>& V,
                  const AttentionOptions<std::type_identity_t<T>>& options) {
-  return how == Implementation::flash ? flash_attention(Q, K, V, options).out
-                                      : attention(Q, K, V, options).out;
+  if (how == Implementation::eager) return attention(Q, K, V, options).out;
+  if (how == Implementation::flash) return flash_attention(Q, K, V, options).out;
+  std::optional<sdpa_kernel> pinned;
+  if (how == Implementation::flex) pinned.emplace(Backend::flex);
+  return scaled_dot_product_attention(Q, K, V, sdpa_options(Q.size(-2), K.size(-2), options));
 }
 
 // ---- One head ----

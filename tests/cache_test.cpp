@@ -187,6 +187,9 @@ TEST_CASE("KVCache: what a tape knows is refused, a query of a tape is not") {
         "KVCache.append: a tape knows k, and what goes through a cache has no gradient; append detach(x) to "
         "say that none is wanted, or "
         "decode outside the tape's scope");
+  CHECK(message<GradientError>([&] {
+          cache.append(detach(s.q), s.q);
+        }).rfind("KVCache.append: a tape knows v", 0) == 0);
   CHECK(cache.length() == 0);
   cache.append(detach(s.k), s.v);
   const auto grad = tape.backward(sum(decode(s.q, cache)));

@@ -68,7 +68,7 @@ nn::BlockOptions llama_like(std::int64_t heads, std::int64_t kv_heads) {
 
 TEST_CASE("GPT: logits, loss and every gradient are PyTorch's") {
   const Golden golden;
-  for (const std::string how : {"eager", "flash"}) {
+  for (const std::string how : {"eager", "sdpa", "flash", "flex"}) {
     auto model = golden.model();
     nn::set_implementation(model, how);
     Tape<double> tape;

@@ -412,19 +412,43 @@ TEST_CASE("nn: heads that do not fit are refused") {
 
 TEST_CASE("nn: every implementation gives the same, chosen by name in one line") {
   TorchRandom rng(1);
-  nn::GPT<double> model({.vocabulary = 9,
-                         .block = 6,
-                         .layers = 2,
-                         .width = 8,
-                         .blocks = {.attention = {.heads = 2, .kv_heads = 1, .sinks = true}}},
-                        rng);
-  const Tensor<std::int64_t> ids{{1, 2, 3, 4, 8}};
-  const auto eager = model(ids);
-  nn::set_implementation(model, "flash");
+  const auto x = randn({2, 5, 8}), context = randn({2, 3, 8}, 2), dy = randn({2, 5, 8}, 3);
+  const auto padding = padding_mask({5, 3}, 5);
+  for (bool sinks : {false, true})
+    for (bool causal : {false, true}) {
+      const nn::HeadOptions o{.heads = 4, .kv_heads = 2, .causal = causal, .sinks = sinks};
+      auto attn = with_random_parameters(nn::MultiHeadAttention<double>(8, rng, o));
+      const auto run = [&](const std::string& name) {
+        nn::set_implementation(attn, name);
+        Tape<double> tape;
+        tape.watch(attn.parameters());
+        const auto y = attn(x, padding) + attn.cross(x, context);
+        const auto grad = tape.backward(y, dy);
+        std::vector<Tensor<double>> all{y};
+        for (const auto& p : attn.parameters()) all.push_back(grad[p.tensor]);
+        return all;
+      };
+      const auto eager = run("eager");
+      for (const std::string name : {"sdpa", "flash", "flex"}) {
+        CAPTURE(name);
+        const auto other = run(name);
+        for (std::size_t i = 0; i < eager.size(); ++i) CHECK(allclose(other[i], eager[i], 1e-12, 1e-12));
+      }
+    }
+  nn::GPT<double> model(
+      {.vocabulary = 9, .block = 6, .layers = 2, .width = 8, .blocks = {.attention = {.heads = 2}}}, rng);
+  nn::set_implementation(model, "flash_attention_2");
   CHECK(model.h[1].attn.options.implementation == nn::Implementation::flash);
-  CHECK(allclose(model(ids), eager, 1e-12, 1e-12));
+  model(Tensor<std::int64_t>{1, 2, 3});
+  nn::set_implementation(model, "flex");
+  model(Tensor<std::int64_t>{1, 2, 3});
+  CHECK(last_sdpa_backend() == Backend::flex);
+  nn::set_implementation(model, "sdpa");
+  const sdpa_kernel pinned(Backend::math);
+  model(Tensor<std::int64_t>{1, 2, 3});
+  CHECK(last_sdpa_backend() == Backend::math);
   CHECK(message<ValueError>([&] { nn::set_implementation(model, "Flash"); }) ==
-        "implementation: 'Flash'; there are 'eager' and 'flash'");
+        "implementation: 'Flash'; there are 'eager', 'sdpa', 'flash' and 'flex'");
 }
 
 TEST_CASE("nn: state goes to a file and comes back; a wrong file changes nothing") {

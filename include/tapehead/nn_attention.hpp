@@ -12,9 +12,11 @@
 
 namespace tapehead::nn {
 
-/// Which rung of the ladder a module attends by.
-enum class Implementation { eager, flash };
-/// "eager" or "flash": the chapter's one-line flag. Throws ValueError on another name.
+/// How a module attends: attention(), scaled_dot_product_attention() with whatever it chooses,
+/// flash_attention(), or flex_attention().
+enum class Implementation { eager, sdpa, flash, flex };
+/// By the names of the chapter's one-line flag: "eager", "sdpa", "flash" or "flash_attention_2", "flex" or
+/// "flex_attention". Throws ValueError on another.
 Implementation implementation(const std::string& name);
 /// The same for every attention inside a model: `set_implementation(model, "flash")`.
 template <class M>
@@ -24,7 +26,7 @@ void set_implementation(M& model, const std::string& name) {
   });
 }
 
-/// attention(Q, K, V, options).out, by the implementation named: the one place where modules choose.
+/// attention(Q, K, V, options).out, by the implementation asked for: the one place where modules choose.
 template <std::floating_point T>
 Tensor<T> attend(Implementation how, const Tensor<T>& Q, const Tensor<T>& K, const Tensor<T>& V,
                  const AttentionOptions<std::type_identity_t<T>>& options);

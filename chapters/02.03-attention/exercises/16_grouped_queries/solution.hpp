@@ -1,0 +1,16 @@
+// Query head h belongs to group h / (Hq / Hkv), in whole numbers. (h % Hkv is another model: it deals the
+// heads out in turn, and weights trained for the one are wrong for the other.) Hkv = Hq is ordinary
+// multi-head attention, Hkv = 1 is multi-query attention. The cache shrinks by the size of a group, and
+// nothing else changes: each head is attention as before.
+#include "exercise.hpp"
+
+Tensor<double> grouped_attention(const Tensor<double>& Q, const Tensor<double>& K, const Tensor<double>& V) {
+  const std::int64_t group = Q.size(0) / K.size(0);
+  const double root = std::sqrt(static_cast<double>(Q.size(-1)));
+  std::vector<Tensor<double>> heads;
+  for (std::int64_t h = 0; h < Q.size(0); ++h) {
+    const auto A = softmax(matmul(Q[h], K[h / group].T()) / root, -1);
+    heads.push_back(matmul(A, V[h / group]));
+  }
+  return stack<double>(heads);
+}

@@ -1,0 +1,18 @@
+// tanh' = 1 - tanh². By the chain rule the slope in s is c (1 - tanh²(s / c)) times the inner derivative 1 /
+// c: the two cancel. It is 1 at s = 0 and goes to 0 for large scores: a score at its cap gets no gradient,
+// like a saturated softmax. c appears twice, in front and inside, so its slope has two terms: tanh(s / c),
+// and c (1 - tanh²) times the inner derivative -s / c². flex_attention in the library finds both by itself,
+// with numbers that carry their derivatives; see include/tapehead/kernels/dual.hpp.
+#include "exercise.hpp"
+
+double softcap(double s, double c) { return c * std::tanh(s / c); }
+
+double softcap_slope(double s, double c) {
+  const double t = std::tanh(s / c);
+  return 1 - t * t;
+}
+
+double softcap_slope_by_cap(double s, double c) {
+  const double t = std::tanh(s / c);
+  return t - s / c * (1 - t * t);
+}

@@ -235,12 +235,38 @@ std::vector<Operation> indexing_rows() {
   };
 }
 
+// The fused kernel: its operations, and their shared gradient.
+std::vector<Operation> fused_rows() {
+  const auto flash = [](const auto& q, const auto& k, const auto& v) { return flash_attention(q, k, v).out; };
+  std::vector<Operation> rows{
+      operation("flash_attention", {draw({2, 3, 4}), draw({2, 5, 4}), draw({2, 5, 2})}, flash),
+      operation("flash_attention", {draw({3, 4}), draw({5, 4}), draw({5, 2})},
+                [](auto q, auto k, auto v) { return flash_attention(q, k, v, {.causal = true}).out; }),
+      operation("flex_attention", {draw({1, 2, 3, 4}), draw({1, 2, 5, 4}), draw({1, 2, 5, 2})},
+                [](auto q, auto k, auto v) {
+                  const auto twice = score_mod([](auto s, auto, auto, auto, auto) { return s * 2; });
+                  return flex_attention(q, k, v, twice).out;
+                }),
+      operation("flash_attention_varlen", {draw({4, 2, 3}), draw({5, 2, 3}), draw({5, 2, 3})},
+                [](auto q, auto k, auto v) {
+                  return flash_attention_varlen(q, k, v, Index{0, 1, 4}, Index{0, 3, 5}).out;
+                }),
+  };
+  for (Operation& row : rows) row.derivatives = 1;
+  rows.back().records = 2;  // it turns the layout first
+  rows.push_back(backward_of("fused_attention_gradient", {draw({3, 4}), draw({3, 4})},
+                             [flash](const auto& x) { return flash(x, ones_like(x) * 0.5, ones_like(x)); }));
+  rows.back().derivatives = 0;
+  return rows;
+}
+
 }  // namespace
 
 const std::vector<Operation>& operations() {
   static const std::vector<Operation> all = [] {
     std::vector<Operation> rows;
-    for (auto* group : {arithmetic_rows, math_rows, view_rows, reduction_rows, product_rows, indexing_rows})
+    for (auto* group :
+         {arithmetic_rows, math_rows, view_rows, reduction_rows, product_rows, indexing_rows, fused_rows})
       for (Operation& row : group()) rows.push_back(std::move(row));
     return rows;
   }();

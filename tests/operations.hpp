@@ -19,7 +19,9 @@ struct Operation {
   bool elementwise = false;
   /// How many records one call appends: 1, unless f has to prepare something for the operation to be reached.
   int records = 1;
-  tapehead::GradcheckOptions check = {.order = 2};
+  /// 2: differentiable again and again. A fused kernel's result is so once, its gradients not at all: asking
+  /// for more throws.
+  int derivatives = 2;
 };
 
 const std::vector<Operation>& operations();

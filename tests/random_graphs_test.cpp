@@ -69,7 +69,7 @@ std::string call_text(const Node& node) {
     const std::string constant = fmt::format("from_vector<std::int64_t>({{{}}}, {})",
                                              fmt::join(node.constants, ", "), braces(node.constant_shape));
     if (what == 'a' || what == 'b')
-      text += fmt::format("v{}", node.in.at(what - 'a'));
+      text += fmt::format("v{}", node.in.at(static_cast<std::size_t>(what - 'a')));
     else if (what == '*')
       text += fmt::format("{}", fmt::join(node.ints, ", "));
     else if (what == 'i')

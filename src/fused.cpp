@@ -125,6 +125,19 @@ struct Joint {
   }
 };
 
+// The pullback of one input. A tape's print copies pullbacks to see what they hold: here it is the problem's tensors.
+template <class T>
+struct Fetch {
+  Fetch(std::shared_ptr<Joint<T>> from, std::size_t which) : joint(std::move(from)), i(which) {}
+  Fetch(const Fetch& other) : joint(other.joint), i(other.i) {
+    if (copy_watch != nullptr) [[maybe_unused]] const FusedProblem<T> copy(*joint->problem);
+  }
+  Tensor<T> operator()(const Tensor<T>& dO) const { return joint->part(i, dO); }
+
+  std::shared_ptr<Joint<T>> joint;
+  std::size_t i;
+};
+
 }  // namespace
 
 template <class T>
@@ -137,9 +150,7 @@ Flash<T> run_fused(const Op& op, std::shared_ptr<FusedProblem<T>> p) {
   const auto joint = std::make_shared<Joint<T>>(Joint<T>{op.name, p, {}, 0});
   std::vector<Tensor<T>> inputs{p->Q, p->K, p->V};
   inputs.insert(inputs.end(), p->extra.begin(), p->extra.end());
-  Tensor<T> recorded = record_all(op, p->output, inputs, [&](std::size_t i) {
-    return [joint, i](const Tensor<T>& dO) { return joint->part(i, dO); };
-  });
+  Tensor<T> recorded = record_all(op, p->output, inputs, [&](std::size_t i) { return Fetch<T>(joint, i); });
   return {std::move(recorded), p->lse.squeeze(-1), tiles.total, tiles.skipped};
 }
 

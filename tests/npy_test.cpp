@@ -349,6 +349,11 @@ TEST_CASE("npz: compressed data that is damaged, or is not as long as it says") 
   CHECK(with([](Part& p) { --p.size; }).find("bytes by its header and") != std::string::npos);
   CHECK(with([](Part& p) { p.bytes.resize(p.packed = 40); }) == "/a': compressed data is cut short");
   CHECK(with([](Part& p) { p.bytes[0] = '\7'; }) == "/a': compressed data is damaged");  // block kind 3
+  const auto stream = [&](const std::string& bytes) {
+    return with([&](Part& p) { p.bytes = bytes, p.packed = bytes.size(); });
+  };
+  CHECK(stream("\1" + little(array.size(), 2) + little(array.size(), 2) + array) == "/a': compressed data is damaged");
+  CHECK(stream("\5\0\x92\0\0\0\0\0"s) == "/a': compressed data is damaged");  // three words of one bit: by their lengths, too many
   CHECK(with([](Part& p) { p.bytes.clear(), p.packed = 0; }) == "/a': compressed data is cut short");
   const auto packed = [&](const std::string& stream, std::uint64_t size) {
     return npz_refusal(zip({{"a.npy", stream, 0, size, 8, stream.size()}}));

@@ -45,8 +45,8 @@ state() {
 
 # first_error LOG: the compiler's first error, and the reader's line, where the error itself is elsewhere
 first_error() {
-  sed 's|^\./||' "$1" | awk -v answer="$answer" '
-    /error:/ && !found { found = 1; print; inside = 1; if (index($0, answer) == 1) own = 1; next }
+  sed 's|^\./||; s|^<command[- ]line>: ||' "$1" | awk -v answer="$answer" '
+    /error: / && !found { found = 1; print; inside = 1; if (index($0, answer) == 1) own = 1; next }
     inside && /^(In file|compilation terminated|[^ ].*: (note|warning|error):|[0-9]+ error)/ { inside = 0 }
     inside { print }
     !own && !line && index($0, answer ":") == 1 { split($0, at, ":"); line = at[2] }
@@ -65,9 +65,9 @@ check_answer() {
   verdict=failing
   mkdir -p "$work"
   program=$work/$number
-  if ! $TAPEHEAD_COMPILE -O0 -w -Wfatal-errors -fdiagnostics-color=never -I. -I"$here" -DANSWER="\"$answer\"" \
-    -DNAME="$name" -DFUNCTIONS="$functions" -DTITLE="\"$title\"" -c "$here/main.cpp" -o "$program.o" \
-    >"$program.log" 2>&1; then
+  if ! $TAPEHEAD_COMPILE -O0 -Wfatal-errors -Werror=return-type -fdiagnostics-color=never -I. -I"$here" \
+    -DANSWER="\"$answer\"" -DNAME="$name" -DFUNCTIONS="$functions" -DTITLE="\"$title\"" \
+    -c "$here/main.cpp" -o "$program.o" >"$program.log" 2>&1; then
     echo "$title: it does not compile yet. The compiler's first error:"
     echo
     first_error "$program.log" || cat "$program.log"
@@ -133,6 +133,7 @@ check() {
     echo "The reasoning, to compare with yours: make solution EX=${number#0}     The next one: make exercise"
     return 0
   fi
+  echo
   echo "Your answer: $answer     A hint: make hint EX=${number#0}"
   return 1
 }
@@ -147,7 +148,7 @@ case $command in
         if [ "$now" = changed ]; then check_answer >/dev/null && now=$verdict; fi
         mark=' '
         if [ -z "$next" ] && [ "$now" != solved ]; then next=$number mark='>'; fi
-        printf '%s %-8s %-46s %s\n' "$mark" "$now" "$title" "$section"
+        printf '%s %-8s %-52s %s\n' "$mark" "$now" "$title" "$section"
       done
       echo
       if [ -n "$next" ]; then echo "Next: make exercise     (another: make exercise EX=${next#0})"

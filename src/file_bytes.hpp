@@ -24,13 +24,16 @@ struct Source {
 /// A part of a file's bytes that cannot be read beyond its end.
 class Span {
  public:
-  Span(const Source& source, const Byte* bytes, std::size_t size) : source_(&source), bytes_(bytes), size_(size) {}
+  Span(const Source& source, const Byte* bytes, std::size_t size)
+      : source_(&source), bytes_(bytes), size_(size) {}
   const Source& source() const { return *source_; }
   const Byte* bytes() const { return bytes_; }
   std::size_t size() const { return size_; }
   /// The `count` bytes from `start`; fails where they go beyond the end, naming `what` they are.
   Span part(std::uint64_t start, std::uint64_t count, const char* what) const;
-  Span from(std::uint64_t start, const char* what) const { return part(start, start <= size_ ? size_ - start : 1, what); }
+  Span from(std::uint64_t start, const char* what) const {
+    return part(start, start <= size_ ? size_ - start : 1, what);
+  }
   /// The little-endian number of `width` bytes at `start`.
   std::uint64_t number(std::uint64_t start, int width, const char* what) const;
   std::string_view text() const { return {reinterpret_cast<const char*>(bytes_), size_}; }
@@ -50,8 +53,8 @@ enum class Stored { f16, bf16, f32, f64, boolean, i8, i16, i32, i64, u8, u16, u3
 std::int64_t bytes_of(Stored type);
 /// The number of bytes that a shape takes; fails on negative sizes, too many axes and products beyond 2^63.
 std::uint64_t bytes_of(const Source& source, Stored type, const std::vector<std::int64_t>& sizes);
-/// Row-major elements from bytes, of which there must be as many as bytes_of says: float for f16, bf16 and f32, int64
-/// for every integer. Fails on a u64 beyond 2^63 - 1.
+/// Row-major elements from bytes, of which there must be as many as bytes_of says: float for f16, bf16 and
+/// f32, int64 for every integer. Fails on a u64 beyond 2^63 - 1.
 AnyTensor decode(const Span& bytes, Stored type, bool swapped, const Shape& shape);
 
 /// x as elements E where E holds each value exactly; ValueError naming `op` and `name` otherwise.
@@ -61,8 +64,8 @@ Tensor<E> exactly(const char* op, const std::string& name, const AnyTensor& x);
 /// The elements of x row after row, as bytes; `keep` holds them.
 std::string_view bytes_in_order(const AnyTensor& x, std::vector<AnyTensor>& keep);
 
-// The .npy format, which .npz archives hold too. Where its header ends, by the first 12 bytes; how long the file is, by
-// the bytes up to there.
+// The .npy format, which .npz archives hold too. Where its header ends, by the first 12 bytes; how long the
+// file is, by the bytes up to there.
 inline constexpr std::uint64_t npy_start = 12;
 std::uint64_t npy_header_end(const Span& start);
 std::uint64_t npy_size(const Span& header);

@@ -35,8 +35,8 @@ class Bits {
   int held_ = 0;
 };
 
-// A canonical Huffman code, which the lengths of its words determine: words of one length are consecutive numbers, in
-// the order of their symbols, and follow on from the shorter ones.
+// A canonical Huffman code, which the lengths of its words determine: words of one length are consecutive
+// numbers, in the order of their symbols, and follow on from the shorter ones.
 class Code {
  public:
   Code(const Bits& bits, const std::uint8_t* lengths, int symbols) {
@@ -52,7 +52,8 @@ class Code {
       if (lengths[s] != 0) symbol_[start[lengths[s]]++] = static_cast<std::uint16_t>(s);
   }
   int next(Bits& bits) const {
-    int word = 0, first = 0, shorter = 0;  // the first word of this length; how many symbols have shorter ones
+    int word = 0, first = 0,
+        shorter = 0;  // the first word of this length; how many symbols have shorter ones
     for (int length = 1; length < 16; ++length) {
       word |= static_cast<int>(bits.take(1));
       if (word - first < count_[length]) return symbol_[shorter + word - first];
@@ -79,12 +80,14 @@ Codes fixed_codes(const Bits& bits) {
   return {Code(bits, lengths, 288), Code(bits, distances, 30)};
 }
 
-// The codes of a block, themselves coded: lengths of words, with runs of a repeated one (16) and of zeros (17, 18).
+// The codes of a block, themselves coded: lengths of words, with runs of a repeated one (16) and of zeros
+// (17, 18).
 Codes coded_codes(Bits& bits) {
   const int literals = static_cast<int>(bits.take(5)) + 257, distances = static_cast<int>(bits.take(5)) + 1;
   const int coded = static_cast<int>(bits.take(4)) + 4;
   if (literals > 286 || distances > 30) bits.damaged();
-  static constexpr std::uint8_t order[19] = {16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15};
+  static constexpr std::uint8_t order[19] = {16, 17, 18, 0, 8,  7, 9,  6, 10, 5,
+                                             11, 4,  12, 3, 13, 2, 14, 1, 15};
   std::uint8_t lengths[286 + 30] = {}, own[19] = {};
   for (int i = 0; i < coded; ++i) own[order[i]] = static_cast<std::uint8_t>(bits.take(3));
   const Code code(bits, own, 19);
@@ -114,7 +117,8 @@ void stored_block(Bits& bits, Bytes& out, std::uint64_t limit) {
 void coded_block(Bits& bits, const Codes& codes, Bytes& out, std::uint64_t limit) {
   static constexpr int length_start[29] = {3,  4,  5,  6,  7,  8,  9,  10, 11,  13,  15,  17,  19,  23, 27,
                                            31, 35, 43, 51, 59, 67, 83, 99, 115, 131, 163, 195, 227, 258};
-  static constexpr int length_bits[29] = {0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4, 5, 5, 5, 5, 0};
+  static constexpr int length_bits[29] = {0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2,
+                                          2, 3, 3, 3, 3, 4, 4, 4, 4, 5, 5, 5, 5, 0};
   while (out.size() < limit) {
     const int symbol = codes.literals.next(bits);
     if (symbol == 256) return;
@@ -125,7 +129,8 @@ void coded_block(Bits& bits, const Codes& codes, Bytes& out, std::uint64_t limit
     if (symbol > 285) bits.damaged();
     const int length = length_start[symbol - 257] + static_cast<int>(bits.take(length_bits[symbol - 257]));
     const int code = codes.distances.next(bits);
-    const int extra = code < 4 ? 0 : code / 2 - 1;  // distances 1 2 3 4, then two codes for each number of extra bits
+    const int extra =
+        code < 4 ? 0 : code / 2 - 1;  // distances 1 2 3 4, then two codes for each number of extra bits
     const int start = code < 4 ? code + 1 : ((2 + code % 2) << extra) + 1;
     const auto distance = static_cast<std::size_t>(start) + bits.take(extra);
     if (distance > out.size()) bits.damaged();
@@ -141,10 +146,14 @@ Bytes inflate(const Span& stream, std::uint64_t limit) {
   for (bool last = false; !last && out.size() < limit;) {
     last = bits.take(1) != 0;
     const std::uint32_t kind = bits.take(2);
-    if (kind == 0) stored_block(bits, out, limit);
-    else if (kind == 1) coded_block(bits, fixed_codes(bits), out, limit);
-    else if (kind == 2) coded_block(bits, coded_codes(bits), out, limit);
-    else bits.damaged();
+    if (kind == 0)
+      stored_block(bits, out, limit);
+    else if (kind == 1)
+      coded_block(bits, fixed_codes(bits), out, limit);
+    else if (kind == 2)
+      coded_block(bits, coded_codes(bits), out, limit);
+    else
+      bits.damaged();
   }
   return out;
 }

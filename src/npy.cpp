@@ -11,8 +11,8 @@
 #include "tapehead/error.hpp"
 #include "tapehead/views.hpp"
 
-// The format: the magic bytes "\x93NUMPY", a version, the header's length (two bytes in version 1, four later), the header,
-// which is a Python dictionary as text, and the elements.
+// The format: the magic bytes "\x93NUMPY", a version, the header's length (two bytes in version 1, four
+// later), the header, which is a Python dictionary as text, and the elements.
 // https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html
 
 namespace tapehead {
@@ -41,11 +41,18 @@ class HeaderText {
     while (!take('}')) {
       const std::string key = quoted();
       expect(':');
-      if (key == "descr") header.descr = quoted(), keys |= 1;
-      else if (key == "fortran_order") header.fortran = truth(), keys |= 2;
-      else if (key == "shape") header.sizes = tuple(), keys |= 4;
-      else damaged(fmt::format("an unknown key '{}'", key));
-      if (!take(',')) { expect('}'); break; }
+      if (key == "descr")
+        header.descr = quoted(), keys |= 1;
+      else if (key == "fortran_order")
+        header.fortran = truth(), keys |= 2;
+      else if (key == "shape")
+        header.sizes = tuple(), keys |= 4;
+      else
+        damaged(fmt::format("an unknown key '{}'", key));
+      if (!take(',')) {
+        expect('}');
+        break;
+      }
     }
     skip_spaces();
     if (!text_.empty()) damaged("text after its closing brace");
@@ -63,15 +70,17 @@ class HeaderText {
     return true;
   }
   void expect(char c) {
-    if (!take(c)) damaged(text_.empty() ? fmt::format("it ends where a '{}' should be", c)
-                                        : fmt::format("'{}' where a '{}' should be", text_.substr(0, 12), c));
+    if (!take(c))
+      damaged(text_.empty() ? fmt::format("it ends where a '{}' should be", c)
+                            : fmt::format("'{}' where a '{}' should be", text_.substr(0, 12), c));
   }
   std::string quoted() {
     skip_spaces();
     if (text_.substr(0, 1) == "[") damaged("structured elements; only plain numbers can be read");
     const char quote = text_.empty() ? '\0' : text_.front();
     const std::size_t end = quote == '\'' || quote == '"' ? text_.find(quote, 1) : std::string_view::npos;
-    if (end == std::string_view::npos) damaged(fmt::format("'{}' where a name in quotes should be", text_.substr(0, 12)));
+    if (end == std::string_view::npos)
+      damaged(fmt::format("'{}' where a name in quotes should be", text_.substr(0, 12)));
     const std::string name(text_.substr(1, end - 1));
     text_.remove_prefix(end + 1);
     return name;
@@ -97,7 +106,10 @@ class HeaderText {
       text_.remove_prefix(static_cast<std::size_t>(end - text_.data()));
       take('L');  // Python 2 wrote (3L, 4L)
       sizes.push_back(size);
-      if (!take(',')) { expect(')'); break; }
+      if (!take(',')) {
+        expect(')');
+        break;
+      }
     }
     return sizes;
   }
@@ -108,13 +120,14 @@ class HeaderText {
 
 Stored type_of(const Source& source, const std::string& descr) {
   static constexpr std::pair<const char*, Stored> types[] = {
-      {"f8", Stored::f64}, {"f4", Stored::f32}, {"f2", Stored::f16}, {"b1", Stored::boolean}, {"i8", Stored::i64},
-      {"i4", Stored::i32}, {"i2", Stored::i16}, {"i1", Stored::i8},  {"u8", Stored::u64},     {"u4", Stored::u32},
-      {"u2", Stored::u16}, {"u1", Stored::u8}};
+      {"f8", Stored::f64}, {"f4", Stored::f32}, {"f2", Stored::f16}, {"b1", Stored::boolean},
+      {"i8", Stored::i64}, {"i4", Stored::i32}, {"i2", Stored::i16}, {"i1", Stored::i8},
+      {"u8", Stored::u64}, {"u4", Stored::u32}, {"u2", Stored::u16}, {"u1", Stored::u8}};
   if (!descr.empty() && std::string_view("<>=|").find(descr.front()) != std::string_view::npos)
     for (const auto& [code, type] : types)
       if (descr.substr(1) == code) return type;
-  source.fail(fmt::format("holds elements of type '{}'; float16, float32, float64, bool and integers can be read", descr));
+  source.fail(fmt::format(
+      "holds elements of type '{}'; float16, float32, float64, bool and integers can be read", descr));
 }
 
 NpyHeader read_header(const Span& file) {
@@ -128,11 +141,13 @@ NpyHeader read_header(const Span& file) {
 }  // namespace
 
 std::uint64_t npy_header_end(const Span& start) {
-  if (start.part(0, 6, "the magic bytes").text() != magic) start.source().fail("is not a .npy file: it does not start with \\x93NUMPY");
+  if (start.part(0, 6, "the magic bytes").text() != magic)
+    start.source().fail("is not a .npy file: it does not start with \\x93NUMPY");
   const auto major = start.number(6, 1, "the version"), minor = start.number(7, 1, "the version");
   if (major < 1 || major > 3 || minor != 0)
     start.source().fail(fmt::format("has format version {}.{}; 1.0, 2.0 and 3.0 can be read", major, minor));
-  return major == 1 ? 10 + start.number(8, 2, "the header's length") : 12 + start.number(8, 4, "the header's length");
+  return major == 1 ? 10 + start.number(8, 2, "the header's length")
+                    : 12 + start.number(8, 4, "the header's length");
 }
 
 std::uint64_t npy_size(const Span& file) {
@@ -144,7 +159,8 @@ AnyTensor parse_npy(const Span& file) {
   NpyHeader header = read_header(file);
   const std::uint64_t start = npy_header_end(file), size = npy_size(file);
   const Span elements = file.part(start, size - start, "the elements");
-  if (size != file.size()) file.source().fail(fmt::format("{} bytes are left over after the array", file.size() - size));
+  if (size != file.size())
+    file.source().fail(fmt::format("{} bytes are left over after the array", file.size() - size));
   const bool swapped = header.descr.front() == (big_endian ? '<' : '>');
   if (!header.fortran) return decode(elements, header.type, swapped, Shape(header.sizes));
   std::reverse(header.sizes.begin(), header.sizes.end());
@@ -158,8 +174,10 @@ std::string npy_header(const AnyTensor& any) {
   static constexpr const char* codes[] = {"f4", "f8", "b1", "i8"};
   const char order = std::holds_alternative<Tensor<bool>>(any) ? '|' : big_endian ? '>' : '<';
   const std::string shape = std::visit([](const auto& x) { return x.shape().str(); }, any);
-  std::string text = fmt::format("{{'descr': '{}{}', 'fortran_order': False, 'shape': {}, }}", order, codes[any.index()], shape);
-  text.resize((magic.size() + 4 + text.size() + 1 + 63) / 64 * 64 - magic.size() - 4 - 1, ' ');  // elements start at 64 n
+  std::string text = fmt::format("{{'descr': '{}{}', 'fortran_order': False, 'shape': {}, }}", order,
+                                 codes[any.index()], shape);
+  text.resize((magic.size() + 4 + text.size() + 1 + 63) / 64 * 64 - magic.size() - 4 - 1,
+              ' ');  // elements start at 64 n
   text += '\n';
   const auto length = static_cast<unsigned>(text.size());
   const char version_and_length[] = {1, 0, static_cast<char>(length & 255), static_cast<char>(length >> 8)};
@@ -182,8 +200,8 @@ void save_npy(const std::string& path, const Tensor<E>& x) {
   detail::write_file({"save_npy", path}, {header, detail::bytes_in_order(x, keep)});
 }
 
-#define TAPEHEAD_NPY(E)                                  \
-  template Tensor<E> load_npy<E>(const std::string&);    \
+#define TAPEHEAD_NPY(E)                               \
+  template Tensor<E> load_npy<E>(const std::string&); \
   template void save_npy<E>(const std::string&, const Tensor<E>&);
 TAPEHEAD_NPY(float)
 TAPEHEAD_NPY(double)

@@ -8,15 +8,17 @@
 #include "tapehead/error.hpp"
 #include "tapehead/npy.hpp"
 
-// A zip archive: the entries one after the other, each behind a local header; then a directory that says where each
-// begins; then an end record that says where the directory is. Sizes are little-endian. (PKWARE's APPNOTE.TXT, 4.3)
+// A zip archive: the entries one after the other, each behind a local header; then a directory that says
+// where each begins; then an end record that says where the directory is. Sizes are little-endian. (PKWARE's
+// APPNOTE.TXT, 4.3)
 
 namespace tapehead {
 namespace detail {
 namespace {
 
 constexpr std::uint32_t local_mark = 0x04034b50, directory_mark = 0x02014b50, end_mark = 0x06054b50;
-constexpr std::uint64_t zip_limit = 0xffffffff;  // of sizes and offsets; larger archives need the zip64 extension
+constexpr std::uint64_t zip_limit =
+    0xffffffff;  // of sizes and offsets; larger archives need the zip64 extension
 
 std::uint32_t crc32(std::uint32_t crc, const char* bytes, std::size_t size) {
   static constexpr auto table = [] {
@@ -39,13 +41,22 @@ struct ZipEntry {
 };
 
 ZipEntry read_entry(const Span& directory, std::uint64_t at) {
-  const auto number = [&](std::uint64_t offset, int width) { return directory.number(at + offset, width, "an entry of the directory"); };
+  const auto number = [&](std::uint64_t offset, int width) {
+    return directory.number(at + offset, width, "an entry of the directory");
+  };
   if (number(0, 4) != directory_mark) directory.source().fail("its directory is damaged");
   const std::uint64_t name = number(28, 2);
-  ZipEntry entry{std::string(directory.part(at + 46, name, "a name").text()), number(8, 2), number(10, 2), number(16, 4),
-                 number(20, 4), number(24, 4), number(42, 4), 46 + name + number(30, 2) + number(32, 2)};
+  ZipEntry entry{std::string(directory.part(at + 46, name, "a name").text()),
+                 number(8, 2),
+                 number(10, 2),
+                 number(16, 4),
+                 number(20, 4),
+                 number(24, 4),
+                 number(42, 4),
+                 46 + name + number(30, 2) + number(32, 2)};
   if (entry.packed == zip_limit || entry.size == zip_limit || entry.local == zip_limit)
-    directory.source().fail(fmt::format("'{}' needs the zip64 extension; archives up to 4 GiB can be read", entry.name));
+    directory.source().fail(
+        fmt::format("'{}' needs the zip64 extension; archives up to 4 GiB can be read", entry.name));
   return entry;
 }
 
@@ -53,7 +64,8 @@ ZipEntry read_entry(const Span& directory, std::uint64_t at) {
 Span packed_bytes(const Span& file, const ZipEntry& entry) {
   if (file.number(entry.local, 4, "a local header") != local_mark)
     file.source().fail(fmt::format("'{}' is not where the directory says", entry.name));
-  const std::uint64_t names = file.number(entry.local + 26, 2, "a local header") + file.number(entry.local + 28, 2, "a local header");
+  const std::uint64_t names =
+      file.number(entry.local + 26, 2, "a local header") + file.number(entry.local + 28, 2, "a local header");
   return file.part(entry.local + 30 + names, entry.packed, entry.name.c_str());
 }
 
@@ -63,8 +75,9 @@ AnyTensor parse_bytes(const Span& npy, const ZipEntry& entry) {
   return parse_npy(npy);
 }
 
-// Memory is asked for step by step, each step's size taken from what the one before has shown: the first bytes, the header,
-// and the array whose size the header states, which has to be the one that the directory states.
+// Memory is asked for step by step, each step's size taken from what the one before has shown: the first
+// bytes, the header, and the array whose size the header states, which has to be the one that the directory
+// states.
 AnyTensor unpack(const Span& packed, const ZipEntry& entry) {
   const Source& source = packed.source();
   const auto start = [&](std::uint64_t limit) { return inflate(packed, std::min(limit, entry.size)); };
@@ -72,10 +85,12 @@ AnyTensor unpack(const Span& packed, const ZipEntry& entry) {
   const Bytes header = start(npy_header_end({source, first.data(), first.size()}));
   const std::uint64_t size = npy_size({source, header.data(), header.size()});
   if (size != entry.size)
-    source.fail(fmt::format("'{}' has {} bytes by its header and {} by the directory", entry.name, size, entry.size));
+    source.fail(
+        fmt::format("'{}' has {} bytes by its header and {} by the directory", entry.name, size, entry.size));
   const Bytes all = inflate(packed, size + 1);
   if (all.size() != size)
-    source.fail(fmt::format("'{}' unpacks to {} bytes than its {}", entry.name, all.size() < size ? "fewer" : "more", size));
+    source.fail(fmt::format("'{}' unpacks to {} bytes than its {}", entry.name,
+                            all.size() < size ? "fewer" : "more", size));
   return parse_bytes({source, all.data(), all.size()}, entry);
 }
 
@@ -84,8 +99,10 @@ AnyTensor read_array(const Span& file, const ZipEntry& entry) {
   if ((entry.flags & 1) != 0) file.source().fail(fmt::format("'{}' is encrypted", entry.name));
   if (entry.method == 8) return unpack(packed, entry);
   if (entry.method != 0)
-    file.source().fail(fmt::format("'{}' is packed by method {}; stored (0) and deflate (8) can be read", entry.name, entry.method));
-  if (entry.packed != entry.size) file.source().fail(fmt::format("'{}' is stored, but its two sizes differ", entry.name));
+    file.source().fail(fmt::format("'{}' is packed by method {}; stored (0) and deflate (8) can be read",
+                                   entry.name, entry.method));
+  if (entry.packed != entry.size)
+    file.source().fail(fmt::format("'{}' is stored, but its two sizes differ", entry.name));
   return parse_bytes(packed, entry);
 }
 
@@ -116,8 +133,10 @@ std::string description(const std::string& name, std::uint32_t crc, std::uint64_
 
 NamedTensors parse_npz(const Span& file) {
   const Span end = end_record(file);
-  const std::uint64_t count = end.number(10, 2, ""), size = end.number(12, 4, ""), start = end.number(16, 4, "");
-  if (end.number(4, 4, "") != 0 || end.number(8, 2, "") != count) file.source().fail("is one part of an archive in several");
+  const std::uint64_t count = end.number(10, 2, ""), size = end.number(12, 4, ""),
+                      start = end.number(16, 4, "");
+  if (end.number(4, 4, "") != 0 || end.number(8, 2, "") != count)
+    file.source().fail("is one part of an archive in several");
   if (count == 0xffff || size == zip_limit || start == zip_limit)
     file.source().fail("needs the zip64 extension; archives up to 4 GiB can be read");
   const Span directory = file.part(start, size, "the directory");
@@ -127,7 +146,8 @@ NamedTensors parse_npz(const Span& file) {
     const ZipEntry entry = read_entry(directory, at);
     at += entry.record;
     packed += entry.packed;
-    if (packed > file.size()) file.source().fail("its entries overlap");  // each unpacks to much more: not many times
+    if (packed > file.size())
+      file.source().fail("its entries overlap");  // each unpacks to much more: not many times
     if (entry.name.size() < 4 || entry.name.substr(entry.name.size() - 4) != ".npy")
       file.source().fail(fmt::format("'{}' is not an array: its name does not end in .npy", entry.name));
     std::string name = entry.name.substr(0, entry.name.size() - 4);
@@ -156,7 +176,8 @@ void save_npz(const std::string& path, const NamedTensors& tensors) {
   std::uint64_t at = 0;
   for (const auto& [plain, tensor] : tensors) {
     const std::string name = plain + ".npy", header = npy_header(tensor);
-    if (name.size() > 0xffff) throw ValueError(fmt::format("save_npz: a name of {} bytes; at most 65531", plain.size()));
+    if (name.size() > 0xffff)
+      throw ValueError(fmt::format("save_npz: a name of {} bytes; at most 65531", plain.size()));
     const std::string_view elements = bytes_in_order(tensor, keep);
     const std::uint64_t size = header.size() + elements.size();
     if (at + size + directory.size() > zip_limit - 0x20000 || tensors.size() > 0xfffe)
@@ -173,7 +194,8 @@ void save_npz(const std::string& path, const NamedTensors& tensors) {
     pieces.push_back(elements);
   }
   const std::uint64_t directory_size = directory.size();
-  put(directory, end_mark, 4), put(directory, 0, 4), put(directory, tensors.size(), 2), put(directory, tensors.size(), 2);
+  put(directory, end_mark, 4), put(directory, 0, 4), put(directory, tensors.size(), 2),
+      put(directory, tensors.size(), 2);
   put(directory, directory_size, 4), put(directory, at, 4), put(directory, 0, 2);
   pieces.push_back(directory);
   write_file({"save_npz", path}, pieces);

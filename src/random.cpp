@@ -10,8 +10,8 @@
 
 #include "tapehead/error.hpp"
 
-// This file is compiled with -ffp-contract=off: a product and a sum are fused where std::fma says so and nowhere else.
-// The draws are an interface: each rounding here is one that NumPy or PyTorch does.
+// This file is compiled with -ffp-contract=off: a product and a sum are fused where std::fma says so and
+// nowhere else. The draws are an interface: each rounding here is one that NumPy or PyTorch does.
 
 namespace tapehead {
 
@@ -48,7 +48,8 @@ namespace {
 // high - low, which an unsigned number holds even where a signed one does not.
 std::uint64_t width(std::int64_t low, std::int64_t high) {
   if (high <= low)
-    throw ValueError(fmt::format("randint: low {} and high {}; draws are below high, which must be above low", low, high));
+    throw ValueError(
+        fmt::format("randint: low {} and high {}; draws are below high, which must be above low", low, high));
   return static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low);
 }
 std::int64_t plus(std::int64_t low, std::uint64_t step) {
@@ -64,11 +65,13 @@ Buffer<std::int64_t> counting(const char* op, std::int64_t n) {
 
 }  // namespace
 
-// ---- NumPy -----------------------------------------------------------------------------------------------------
+// ---- NumPy
+// -----------------------------------------------------------------------------------------------------
 
 NumpyRandom::NumpyRandom(std::int64_t seed) : words_(static_cast<std::uint32_t>(seed)) {
   if (seed < 0 || seed > 0xffffffff)
-    throw ValueError(fmt::format("NumpyRandom: seed {}; as in np.random.seed it must be 0 to 4294967295", seed));
+    throw ValueError(
+        fmt::format("NumpyRandom: seed {}; as in np.random.seed it must be 0 to 4294967295", seed));
 }
 
 double NumpyRandom::unit() {
@@ -126,7 +129,8 @@ Tensor<std::int64_t> NumpyRandom::permutation(std::int64_t n) {
   return out;
 }
 
-// ---- PyTorch ---------------------------------------------------------------------------------------------------
+// ---- PyTorch
+// ---------------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -206,7 +210,8 @@ Tensor<T> TorchRandom::rand(const Shape& shape) {
 
 template <std::floating_point T>
 Tensor<T> TorchRandom::uniform(double low, double high, const Shape& shape) {
-  if (!(low <= high)) throw ValueError(fmt::format("uniform: low {} and high {}; low must not be above high", low, high));
+  if (!(low <= high))
+    throw ValueError(fmt::format("uniform: low {} and high {}; low must not be above high", low, high));
   const T start = static_cast<T>(low), span = static_cast<T>(high) - start;
   Buffer<T> out(shape, "uniform");
   for (std::int64_t i = 0; i < out.numel(); ++i) out[i] = std::fma(unit<T>(), span, start);
@@ -215,7 +220,8 @@ Tensor<T> TorchRandom::uniform(double low, double high, const Shape& shape) {
 
 template <std::floating_point T>
 Tensor<T> TorchRandom::normal(double mean, double deviation, const Shape& shape) {
-  if (!(deviation >= 0)) throw ValueError(fmt::format("normal: deviation {}; it must be 0 or more", deviation));
+  if (!(deviation >= 0))
+    throw ValueError(fmt::format("normal: deviation {}; it must be 0 or more", deviation));
   Buffer<T> out(shape, "normal");
   const std::int64_t n = out.numel();
   if (n < 16) {
@@ -272,11 +278,11 @@ Tensor<T> TorchRandom::linear_bias(std::int64_t fan_in, std::int64_t fan_out) {
   return uniform<T>(-bound, bound, {fan_out});
 }
 
-#define TAPEHEAD_TORCH(T)                                                         \
-  template Tensor<T> TorchRandom::rand<T>(const Shape&);                          \
-  template Tensor<T> TorchRandom::uniform<T>(double, double, const Shape&);       \
-  template Tensor<T> TorchRandom::normal<T>(double, double, const Shape&);        \
-  template Tensor<T> TorchRandom::linear_weight<T>(std::int64_t, std::int64_t);   \
+#define TAPEHEAD_TORCH(T)                                                       \
+  template Tensor<T> TorchRandom::rand<T>(const Shape&);                        \
+  template Tensor<T> TorchRandom::uniform<T>(double, double, const Shape&);     \
+  template Tensor<T> TorchRandom::normal<T>(double, double, const Shape&);      \
+  template Tensor<T> TorchRandom::linear_weight<T>(std::int64_t, std::int64_t); \
   template Tensor<T> TorchRandom::linear_bias<T>(std::int64_t, std::int64_t);
 TAPEHEAD_TORCH(float)
 TAPEHEAD_TORCH(double)

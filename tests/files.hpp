@@ -11,7 +11,9 @@ namespace testing {
 
 class Folder {
  public:
-  Folder() : path_(std::filesystem::temp_directory_path() / ("tapehead-test-" + std::to_string(std::random_device{}()))) {
+  Folder()
+      : path_(std::filesystem::temp_directory_path() /
+              ("tapehead-test-" + std::to_string(std::random_device{}()))) {
     std::filesystem::create_directory(path_);
   }
   ~Folder() {

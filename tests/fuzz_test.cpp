@@ -1,5 +1,5 @@
-// The inputs that libFuzzer found and that are kept in tests/fuzz/inputs, through the very programs that `make fuzz` runs. Each
-// ends the whole run where an answer is neither right nor an Error.
+// The inputs that libFuzzer found and that are kept in tests/fuzz/inputs, through the very programs that
+// `make fuzz` runs. Each ends the whole run where an answer is neither right nor an Error.
 #define LLVMFuzzerTestOneInput run_npy
 #include "fuzz/npy.cpp"
 #undef LLVMFuzzerTestOneInput

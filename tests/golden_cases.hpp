@@ -1,5 +1,6 @@
 #pragma once
-// The golden files: tensors from an archive, and the table beside it. tests/golden/make_golden.py says what is in them.
+// The golden files: tensors from an archive, and the table beside it. tests/golden/make_golden.py says what
+// is in them.
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
@@ -13,7 +14,8 @@
 
 namespace golden {
 
-/// A file of tests/golden, or of the folder that TAPEHEAD_GOLDEN names. Tests run from the project's top folder.
+/// A file of tests/golden, or of the folder that TAPEHEAD_GOLDEN names. Tests run from the project's top
+/// folder.
 inline std::string path(const std::string& name) {
   const char* folder = std::getenv("TAPEHEAD_GOLDEN");
   return (folder != nullptr ? std::string(folder) : std::string("tests/golden")) + "/" + name;
@@ -35,15 +37,22 @@ class Words {
     if (found == words_.end()) throw std::runtime_error("golden: there is no '" + key + "'");
     return found->second;
   }
-  std::string text(const std::string& key, const std::string& otherwise) const { return has(key) ? text(key) : otherwise; }
+  std::string text(const std::string& key, const std::string& otherwise) const {
+    return has(key) ? text(key) : otherwise;
+  }
   double number(const std::string& key) const { return std::strtod(text(key).c_str(), nullptr); }
   double number(const std::string& key, double otherwise) const { return has(key) ? number(key) : otherwise; }
   std::int64_t integer(const std::string& key) const { return std::strtoll(text(key).c_str(), nullptr, 10); }
-  std::int64_t integer(const std::string& key, std::int64_t otherwise) const { return has(key) ? integer(key) : otherwise; }
-  bool flag(const std::string& key, bool otherwise = false) const { return has(key) ? text(key) == "1" : otherwise; }
+  std::int64_t integer(const std::string& key, std::int64_t otherwise) const {
+    return has(key) ? integer(key) : otherwise;
+  }
+  bool flag(const std::string& key, bool otherwise = false) const {
+    return has(key) ? text(key) == "1" : otherwise;
+  }
   std::vector<std::int64_t> integers(const std::string& key) const {
     std::vector<std::int64_t> list;
-    for (const std::string& part : split(text(key), ',')) list.push_back(std::strtoll(part.c_str(), nullptr, 10));
+    for (const std::string& part : split(text(key), ','))
+      list.push_back(std::strtoll(part.c_str(), nullptr, 10));
     return list;
   }
   std::vector<double> numbers(const std::string& key) const {
@@ -62,7 +71,8 @@ class Words {
 /// `key=word;key=word` of one cell.
 inline Words options(const std::string& cell) {
   Words words;
-  for (const std::string& part : split(cell, ';')) words.set(part.substr(0, part.find('=')), part.substr(part.find('=') + 1));
+  for (const std::string& part : split(cell, ';'))
+    words.set(part.substr(0, part.find('=')), part.substr(part.find('=') + 1));
   return words;
 }
 
@@ -70,7 +80,9 @@ inline Words options(const std::string& cell) {
 inline std::vector<Words> table(const std::string& name) {
   std::ifstream file(path(name));
   std::string line;
-  if (!std::getline(file, line)) throw std::runtime_error("golden: there is no " + path(name) + " here; run the tests from the top folder");
+  if (!std::getline(file, line))
+    throw std::runtime_error("golden: there is no " + path(name) +
+                             " here; run the tests from the top folder");
   const auto columns = split(line, '\t');
   std::vector<Words> lines;
   while (std::getline(file, line)) {
@@ -83,8 +95,8 @@ inline std::vector<Words> table(const std::string& name) {
   return lines;
 }
 
-/// Where and how x is not the reference; empty where it is. Equal numbers are right, so are two of one kind of non-finite,
-/// and what differs by no more than tol · max(1, max |reference|).
+/// Where and how x is not the reference; empty where it is. Equal numbers are right, so are two of one kind
+/// of non-finite, and what differs by no more than tol · max(1, max |reference|).
 template <class T>
 std::string difference(const tapehead::Tensor<T>& x, const tapehead::Tensor<T>& reference, double tol) {
   std::ostringstream text;

@@ -1,4 +1,5 @@
-// Files that NumPy wrote, of every kind that it writes; each holds 0, 1, 2, … in its shape, or false, true, false, …
+// Files that NumPy wrote, of every kind that it writes; each holds 0, 1, 2, … in its shape, or false, true,
+// false, …
 #include "golden_cases.hpp"
 #include "tapehead/arithmetic.hpp"
 #include "testing.hpp"
@@ -28,7 +29,8 @@ TEST_CASE("row 43: .npy files by NumPy: every element type, byte order, layout, 
   for (const golden::Words& line : golden::table("numpy/files.tsv")) {
     INFO(line.text("file"));
     const std::string path = golden::path("numpy/" + line.text("file"));
-    check_counting(Shape(line.integers("shape")), line.text("kind"), [&]<class E>() { return load_npy<E>(path); });
+    check_counting(Shape(line.integers("shape")), line.text("kind"),
+                   [&]<class E>() { return load_npy<E>(path); });
   }
 }
 
@@ -44,7 +46,8 @@ TEST_CASE("npz: archives by np.savez and np.savez_compressed") {
       const std::string array = line.text("file").substr(0, line.text("file").size() - 4);
       if (!all.contains(array)) continue;
       INFO(array);
-      check_counting(Shape(line.integers("shape")), line.text("kind"), [&]<class E>() { return all.get<E>(array); });
+      check_counting(Shape(line.integers("shape")), line.text("kind"),
+                     [&]<class E>() { return all.get<E>(array); });
       ++checked;
     }
     CHECK(checked > 20);

@@ -12,23 +12,27 @@ using namespace tapehead;
 
 namespace {
 
-// The same shape, and the same bits in every element. Normals rest on the C library's double log, sin and cos: with another
-// than glibc their last bit is its own.
+// The same shape, and the same bits in every element. Normals rest on the C library's double log, sin and
+// cos: with another than glibc their last bit is its own.
 template <class E>
 bool same_bits(const Tensor<E>& a, const Tensor<E>& b) {
 #ifndef __GLIBC__
-  if constexpr (std::is_floating_point_v<E>) return a.shape() == b.shape() && allclose(a, b, 4 * std::numeric_limits<E>::epsilon(), 0);
+  if constexpr (std::is_floating_point_v<E>)
+    return a.shape() == b.shape() && allclose(a, b, 4 * std::numeric_limits<E>::epsilon(), 0);
 #endif
   return a.shape() == b.shape() &&
-         (a.numel() == 0 || std::memcmp(a.data(), b.data(), static_cast<std::size_t>(a.numel()) * sizeof(E)) == 0);
+         (a.numel() == 0 ||
+          std::memcmp(a.data(), b.data(), static_cast<std::size_t>(a.numel()) * sizeof(E)) == 0);
 }
 bool same_bits(const AnyTensor& drawn, const AnyTensor& reference) {
-  return drawn.index() == reference.index() && std::visit([&](const auto& x) {
-    return same_bits(x, std::get<std::decay_t<decltype(x)>>(reference));
-  }, drawn);
+  return drawn.index() == reference.index() &&
+         std::visit(
+             [&](const auto& x) { return same_bits(x, std::get<std::decay_t<decltype(x)>>(reference)); },
+             drawn);
 }
 
-// The first draw of each kind, in the reference's shape. The kinds' fixed numbers (0 to 100, a half) are the reference's.
+// The first draw of each kind, in the reference's shape. The kinds' fixed numbers (0 to 100, a half) are the
+// reference's.
 AnyTensor draw(NumpyRandom& rng, const std::string& kind, const Shape& shape) {
   if (kind == "rand") return rng.rand(shape);
   if (kind.rfind("randn", 0) == 0) return rng.randn(shape);
@@ -56,7 +60,9 @@ const NamedTensors& draws() {
 template <class Generator>
 void check_kind(const std::string& library) {
   int checked = 0;
-  for (const auto& [name, reference] : draws()) {
+  for (const auto& entry : draws()) {
+    const auto& name = entry.first;  // clang 14 cannot capture a structured binding
+    const auto& reference = entry.second;
     const auto parts = golden::split(name, '/');
     if (parts.at(0) != library || parts.at(1) == "mixed") continue;
     INFO(name);
@@ -86,7 +92,9 @@ void check_mixed(const std::string& library) {
     if (line.text("kind") != library + "/mixed") continue;
     std::map<std::string, std::unique_ptr<Generator>> by_seed;
     const auto calls = golden::split(line.text("calls"), ';');
-    for (const auto& [name, reference] : draws()) {
+    for (const auto& entry : draws()) {
+      const auto& name = entry.first;  // clang 14 cannot capture a structured binding
+      const auto& reference = entry.second;
       const auto parts = golden::split(name, '/');
       if (parts.at(0) != library || parts.at(1) != "mixed") continue;
       INFO(name);
@@ -106,12 +114,15 @@ void check_mixed(const std::string& library) {
 
 TEST_CASE("golden: the words of the Mersenne Twister") {
   int checked = 0;
-  for (const auto& [name, reference] : draws()) {
+  for (const auto& entry : draws()) {
+    const auto& name = entry.first;  // clang 14 cannot capture a structured binding
+    const auto& reference = entry.second;
     const auto parts = golden::split(name, '/');
     if (parts.at(0) != "mt19937") continue;
     INFO(name);
     Mt19937 words(static_cast<std::uint32_t>(std::stoll(parts.at(1))));
-    for (std::int64_t word : std::get<Tensor<std::int64_t>>(reference).to_vector()) CHECK(words.next() == word);
+    for (std::int64_t word : std::get<Tensor<std::int64_t>>(reference).to_vector())
+      CHECK(words.next() == word);
     ++checked;
   }
   CHECK(checked > 0);

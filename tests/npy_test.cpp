@@ -1,5 +1,5 @@
-// Readers and writers of NumPy's files: by hand-made files, each fault of its own. golden_files_test.cpp reads what NumPy
-// itself wrote.
+// Readers and writers of NumPy's files: by hand-made files, each fault of its own. golden_files_test.cpp
+// reads what NumPy itself wrote.
 #include "tapehead/npy.hpp"
 
 #include <sys/resource.h>
@@ -22,14 +22,14 @@ using testing::message;
 namespace {
 
 std::string header_bytes(int major, const std::string& header) {
-  return "\x93NUMPY" + little(static_cast<std::uint64_t>(major), 1) + little(0, 1) + little(header.size(), major == 1 ? 2 : 4) +
-         header;
+  return "\x93NUMPY" + little(static_cast<std::uint64_t>(major), 1) + little(0, 1) +
+         little(header.size(), major == 1 ? 2 : 4) + header;
 }
-std::string npy(const std::string& descr, const std::string& shape, const std::string& elements, bool fortran = false,
-                int major = 1, std::size_t padding = 0) {
+std::string npy(const std::string& descr, const std::string& shape, const std::string& elements,
+                bool fortran = false, int major = 1, std::size_t padding = 0) {
   const std::string order = fortran ? "True" : "False";
-  return header_bytes(major, "{'descr': '" + descr + "', 'fortran_order': " + order + ", 'shape': " + shape + ", }" +
-                                 std::string(padding, ' ') + "\n") +
+  return header_bytes(major, "{'descr': '" + descr + "', 'fortran_order': " + order + ", 'shape': " + shape +
+                                 ", }" + std::string(padding, ' ') + "\n") +
          elements;
 }
 template <class V>
@@ -40,7 +40,11 @@ std::string bytes_of(std::initializer_list<V> values) {
 // What loading it says; fails the test where that takes memory that the file does not warrant.
 template <class F>
 std::string refusal(std::size_t file_size, const F& load) {
-  const auto resident = [] { rusage use{}; getrusage(RUSAGE_SELF, &use); return use.ru_maxrss; };  // KiB; bytes on macOS
+  const auto resident = [] {
+    rusage use{};
+    getrusage(RUSAGE_SELF, &use);
+    return use.ru_maxrss;
+  };  // KiB; bytes on macOS
   reset_peak_memory();
   const std::int64_t held = memory_use().bytes;
   const long before = resident();
@@ -79,8 +83,9 @@ std::uint64_t crc_of(const std::string& bytes) {
 std::string zip(const std::vector<Part>& parts, const std::string& comment = "") {
   std::string file, directory;
   for (const Part& p : parts) {
-    const std::string both = little(20, 2) + little(p.flags, 2) + little(p.method, 2) + little(0, 4) + little(p.crc, 4) +
-                             little(p.packed, 4) + little(p.size, 4) + little(p.name.size(), 2) + little(0, 2);
+    const std::string both = little(20, 2) + little(p.flags, 2) + little(p.method, 2) + little(0, 4) +
+                             little(p.crc, 4) + little(p.packed, 4) + little(p.size, 4) +
+                             little(p.name.size(), 2) + little(0, 2);
     directory += "PK\1\2" + little(20, 2) + both + little(0, 10) + little(file.size(), 4) + p.name;
     file += "PK\3\4" + both + p.name + p.bytes;
   }
@@ -88,7 +93,9 @@ std::string zip(const std::vector<Part>& parts, const std::string& comment = "")
   return file + directory + "PK\5\6" + little(0, 4) + little(parts.size(), 2) + little(parts.size(), 2) +
          little(directory.size(), 4) + little(at, 4) + little(comment.size(), 2) + comment;
 }
-Part whole(const std::string& name, const std::string& bytes) { return {name, bytes, crc_of(bytes), bytes.size(), 0, bytes.size()}; }
+Part whole(const std::string& name, const std::string& bytes) {
+  return {name, bytes, crc_of(bytes), bytes.size(), 0, bytes.size()};
+}
 
 NamedTensors from_zip(const std::string& bytes) {
   const Folder folder;
@@ -136,7 +143,10 @@ class Deflate {
   std::string out_;
   int held_ = 0;
 };
-Part deflated(const std::string& bytes) { return {"a.npy", Deflate().bytes(bytes).end(), crc_of(bytes), bytes.size(), 8, Deflate().bytes(bytes).end().size()}; }
+Part deflated(const std::string& bytes) {
+  return {"a.npy", Deflate().bytes(bytes).end(),       crc_of(bytes), bytes.size(),
+          8,       Deflate().bytes(bytes).end().size()};
+}
 
 const std::string doubles = bytes_of({1.0, 2.0, 3.0, 4.0, 5.0, 6.0});
 
@@ -154,19 +164,22 @@ TEST_CASE("npy: what is written is read back, every type, rank and layout") {
   };
   const auto x = arange<double>(720).reshape({2, 3, 4, 5, 6, 1});
   back(x), back(to<float>(x)), back(to<std::int64_t>(x)), back(to<bool>(x));
-  back(x.transpose(0, 3)), back(x.slice(2, 0, 4, 2)), back(flip(x, 1)), back(broadcast_to(x, {2, 3, 4, 5, 6, 7}));
+  back(x.transpose(0, 3)), back(x.slice(2, 0, 4, 2)), back(flip(x, 1)),
+      back(broadcast_to(x, {2, 3, 4, 5, 6, 7}));
   back(scalar(2.5)), back(zeros<double>({0})), back(zeros<float>({2, 0, 3})), back(Tensor<double>());
   CHECK(folder.files() == 1);  // no temporary file is left
 }
 
 TEST_CASE("row 43: npy in Fortran order, in the other byte order, in every version, at every shape") {
-  CHECK(equal(from_bytes<double>(npy("<f8", "(2, 3)", bytes_of({1.0, 4.0, 2.0, 5.0, 3.0, 6.0}), true)), {{1, 2, 3}, {4, 5, 6}}));
+  CHECK(equal(from_bytes<double>(npy("<f8", "(2, 3)", bytes_of({1.0, 4.0, 2.0, 5.0, 3.0, 6.0}), true)),
+              {{1, 2, 3}, {4, 5, 6}}));
   CHECK(equal(from_bytes<float>(npy(">f4", "(1,)", "\x3f\x80\0\0"s)), {1.0f}));
   CHECK(equal(from_bytes<double>(npy(">f8", "(1,)", "\x40\x0c\0\0\0\0\0\0"s)), {3.5}));
   CHECK(equal(from_bytes<std::int64_t>(npy(">i2", "(2,)", "\xff\xfe\1\0"s)), {-2, 256}));
   for (int major : {1, 2, 3}) {
     for (std::size_t padding : {0u, 1u, 117u, 5000u})
-      CHECK(equal(from_bytes<double>(npy("<f8", "(6,)", doubles, false, major, padding)), {1, 2, 3, 4, 5, 6}));
+      CHECK(
+          equal(from_bytes<double>(npy("<f8", "(6,)", doubles, false, major, padding)), {1, 2, 3, 4, 5, 6}));
     const auto value = from_bytes<double>(npy("<f8", "()", bytes_of({3.5}), false, major));
     CHECK(value.item() == 3.5);
     CHECK(value.rank() == 0);
@@ -177,7 +190,8 @@ TEST_CASE("row 43: npy in Fortran order, in the other byte order, in every versi
 }
 
 TEST_CASE("npy: a header's order, quotes and spaces are free, and Python 2's numbers are read") {
-  for (const char* header : {"{'shape':(6,),'fortran_order':False,'descr':'<f8'}", "{ \"descr\" : \"<f8\" , 'fortran_order' : False, 'shape' : ( 6 , ) , }  \n",
+  for (const char* header : {"{'shape':(6,),'fortran_order':False,'descr':'<f8'}",
+                             "{ \"descr\" : \"<f8\" , 'fortran_order' : False, 'shape' : ( 6 , ) , }  \n",
                              "{'descr': '<f8', 'fortran_order': False, 'shape': (6L,), }\n"})
     CHECK(equal(from_bytes<double>(header_bytes(1, header) + doubles), {1, 2, 3, 4, 5, 6}));
 }
@@ -189,7 +203,8 @@ TEST_CASE("npy: elements are converted where nothing is lost, and refused where 
   CHECK(equal(from_bytes<float>(npy("|b1", "(3,)", "\0\1\2"s)), {0, 1, 1}));
   CHECK(equal(from_bytes<bool>(npy("|b1", "(3,)", "\0\1\2"s)), {false, true, true}));
   // float16: 1, -2, the largest, the smallest normal and subnormal, -0, inf
-  const auto half = from_bytes<float>(npy("<f2", "(7,)", bytes_of<std::uint16_t>({0x3c00, 0xc000, 0x7bff, 0x0400, 0x0001, 0x8000, 0x7c00})));
+  const auto half = from_bytes<float>(
+      npy("<f2", "(7,)", bytes_of<std::uint16_t>({0x3c00, 0xc000, 0x7bff, 0x0400, 0x0001, 0x8000, 0x7c00})));
   CHECK(equal(half, {1, -2, 65504, 0x1p-14, 0x1p-24, 0, INFINITY}));
   CHECK(std::signbit(half.at({5})));
   const auto nan = from_bytes<float>(npy("<f2", "(1,)", bytes_of<std::uint16_t>({0x7e01})));
@@ -198,51 +213,70 @@ TEST_CASE("npy: elements are converted where nothing is lost, and refused where 
   const Folder folder;
   const std::string path = folder.write("w.npy", npy("<f8", "(1,)", bytes_of({0.5})));
   CHECK(message<ValueError>([&] { load_npy<float>(path); }) ==
-        "load_npy<float>: '" + path + "' holds double elements, which float does not hold exactly; load_npy<double>, then to<float>()");
+        "load_npy<float>: '" + path +
+            "' holds double elements, which float does not hold exactly; load_npy<double>, then to<float>()");
   CHECK_THROWS_AS(load_npy<std::int64_t>(path), ValueError);
   CHECK_THROWS_AS(load_npy<bool>(path), ValueError);
   const std::int64_t most = std::int64_t{1} << 53;
   CHECK(equal(from_bytes<double>(npy("<i8", "(2,)", bytes_of({most, -most}))), {0x1p53, -0x1p53}));
   const std::string wide = folder.write("n.npy", npy("<i8", "(1,)", bytes_of({most + 1})));
   CHECK(message<ValueError>([&] { load_npy<double>(wide); }) ==
-        "load_npy<double>: '" + wide + "' holds 9007199254740993, and double may round whole numbers beyond ±9007199254740992; load_npy<int64> is exact");
+        "load_npy<double>: '" + wide +
+            "' holds 9007199254740993, and double may round whole numbers beyond ±9007199254740992; "
+            "load_npy<int64> is exact");
   CHECK_THROWS_AS(from_bytes<float>(npy("<i4", "(1,)", bytes_of({(1 << 24) + 1}))), ValueError);
-  CHECK(npy_refusal(npy("<u8", "(1,)", bytes_of({~std::uint64_t{0}}))) == "the unsigned number 18446744073709551615 does not fit an int64");
+  CHECK(npy_refusal(npy("<u8", "(1,)", bytes_of({~std::uint64_t{0}}))) ==
+        "the unsigned number 18446744073709551615 does not fit an int64");
 }
 
 TEST_CASE("row 44: npy lengths are not trusted") {
   const std::string good = npy("<f8", "(2, 3)", doubles);
   REQUIRE(from_bytes<double>(good).shape() == Shape{2, 3});
-  for (std::size_t size = 0; size < good.size(); ++size) CHECK(npy_refusal(good.substr(0, size)).find("cut short") != std::string::npos);
+  for (std::size_t size = 0; size < good.size(); ++size)
+    CHECK(npy_refusal(good.substr(0, size)).find("cut short") != std::string::npos);
   CHECK(npy_refusal("\x93NUMPY\2\0\xf0\xff\xff\xff"s) ==
         "the header should be bytes 12 to 4294967292, and there are only 12: cut short, or damaged");
   CHECK(npy_refusal(good + "xyz") == "3 bytes are left over after the array");
   CHECK(npy_refusal(npy("<f8", "(1099511627776,)", doubles)).find("the elements should be bytes") == 0);
-  CHECK(npy_refusal(npy("<f8", "(4294967296, 4294967296)", doubles)) == "shape: (4294967296, 4294967296) has more than 2^63 - 1 elements");
-  CHECK(npy_refusal(npy("<f8", "(9223372036854775807,)", doubles)) == "shape (9223372036854775807,) is more than there can be");
+  CHECK(npy_refusal(npy("<f8", "(4294967296, 4294967296)", doubles)) ==
+        "shape: (4294967296, 4294967296) has more than 2^63 - 1 elements");
+  CHECK(npy_refusal(npy("<f8", "(9223372036854775807,)", doubles)) ==
+        "shape (9223372036854775807,) is more than there can be");
   CHECK(npy_refusal(npy("<f8", "(-6,)", doubles)) == "shape: (-6,) has a negative size");
-  CHECK(npy_refusal(npy("<f8", "(1, 1, 1, 1, 1, 2, 3)", doubles)) == "an array of 7 axes; a tensor has at most 6");
+  CHECK(npy_refusal(npy("<f8", "(1, 1, 1, 1, 1, 2, 3)", doubles)) ==
+        "an array of 7 axes; a tensor has at most 6");
 }
 
 TEST_CASE("npy: a damaged header is told where") {
-  const auto refused = [](const std::string& header) { return npy_refusal(header_bytes(1, header) + doubles); };
+  const auto refused = [](const std::string& header) {
+    return npy_refusal(header_bytes(1, header) + doubles);
+  };
   CHECK(npy_refusal("PK\3\4 and more") == "is not a .npy file: it does not start with \\x93NUMPY");
   CHECK(npy_refusal("\x93NUMPY\4\0\0\0\0\0"s) == "has format version 4.0; 1.0, 2.0 and 3.0 can be read");
   CHECK(refused("{'descr': '<c16', 'fortran_order': False, 'shape': (3,), }") ==
         "holds elements of type '<c16'; float16, float32, float64, bool and integers can be read");
-  CHECK(refused("{'descr': '|O', 'fortran_order': False, 'shape': (3,), }").find("holds elements of type '|O'") == 0);
-  CHECK(refused("{'descr': '', 'fortran_order': False, 'shape': (3,), }").find("holds elements of type ''") == 0);
+  CHECK(refused("{'descr': '|O', 'fortran_order': False, 'shape': (3,), }")
+            .find("holds elements of type '|O'") == 0);
+  CHECK(refused("{'descr': '', 'fortran_order': False, 'shape': (3,), }").find("holds elements of type ''") ==
+        0);
   CHECK(refused("{'descr': [('x', '<f8')], 'fortran_order': False, 'shape': (6,), }") ==
         "in the header: structured elements; only plain numbers can be read");
-  CHECK(refused("{'descr': '<f8', 'fortran_order': 0, 'shape': (6,), }") == "in the header: '0, 'shape': ' where True or False should be");
-  CHECK(refused("{'descr': '<f8', 'fortran_order': False, 'shape': (6.0,), }") == "in the header: '.0,), }' where a ')' should be");
+  CHECK(refused("{'descr': '<f8', 'fortran_order': 0, 'shape': (6,), }") ==
+        "in the header: '0, 'shape': ' where True or False should be");
+  CHECK(refused("{'descr': '<f8', 'fortran_order': False, 'shape': (6.0,), }") ==
+        "in the header: '.0,), }' where a ')' should be");
   CHECK(refused("{'descr': '<f8', 'fortran_order': False, 'shape': (99999999999999999999,), }") ==
         "in the header: '99999999999999999999,), ' where a size should be");
-  CHECK(refused("{'descr': '<f8', 'fortran_order': False, 'shape': 6}") == "in the header: '6}' where a '(' should be");
-  CHECK(refused("{'descr': '<f8', 'fortran_order': False}") == "in the header: it must have descr, fortran_order and shape");
-  CHECK(refused("{'descr': '<f8', 'fortran_order': False, 'shape': (6,), 'more': 1}") == "in the header: an unknown key 'more'");
-  CHECK(refused("{'descr': '<f8', 'fortran_order': False, 'shape': (6,)} x") == "in the header: text after its closing brace");
-  CHECK(refused("{'descr': '<f8', 'fortran_order': False, 'shape': (6,)") == "in the header: it ends where a '}' should be");
+  CHECK(refused("{'descr': '<f8', 'fortran_order': False, 'shape': 6}") ==
+        "in the header: '6}' where a '(' should be");
+  CHECK(refused("{'descr': '<f8', 'fortran_order': False}") ==
+        "in the header: it must have descr, fortran_order and shape");
+  CHECK(refused("{'descr': '<f8', 'fortran_order': False, 'shape': (6,), 'more': 1}") ==
+        "in the header: an unknown key 'more'");
+  CHECK(refused("{'descr': '<f8', 'fortran_order': False, 'shape': (6,)} x") ==
+        "in the header: text after its closing brace");
+  CHECK(refused("{'descr': '<f8', 'fortran_order': False, 'shape': (6,)") ==
+        "in the header: it ends where a '}' should be");
   CHECK(refused("").find("in the header: it ends where a '{'") == 0);
 }
 
@@ -250,7 +284,8 @@ TEST_CASE("npy: files that are not there, not files, or cannot be written") {
   const Folder folder;
   CHECK(message<FileError>([&] { load_npy<double>(folder.path("none.npy")); }) ==
         "load_npy: '" + folder.path("none.npy") + "': No such file or directory");
-  CHECK(message<FileError>([&] { load_npy<double>(folder.path("")); }).find("Is a directory") != std::string::npos);
+  CHECK(message<FileError>([&] { load_npy<double>(folder.path("")); }).find("Is a directory") !=
+        std::string::npos);
   CHECK(message<FileError>([&] { save_npy(folder.path("no/x.npy"), scalar(1.0)); }) ==
         "save_npy: '" + folder.path("no/x.npy") + "': cannot be written there: No such file or directory");
   CHECK_THROWS_AS(save_npz(folder.path(""), {{"x", scalar(1.0)}}), FileError);
@@ -272,8 +307,10 @@ TEST_CASE("npy: saving within a tape records nothing") {
 
 TEST_CASE("npz: tensors by name, of several types, and the same bytes each time") {
   const Folder folder;
-  const NamedTensors saved{{"h.0/weight", arange<double>(6).reshape({2, 3}).T()}, {"keep", Tensor<bool>{true, false}},
-                           {"ids", arange<std::int64_t>(4)},                      {"float", scalar(0.1f)},
+  const NamedTensors saved{{"h.0/weight", arange<double>(6).reshape({2, 3}).T()},
+                           {"keep", Tensor<bool>{true, false}},
+                           {"ids", arange<std::int64_t>(4)},
+                           {"float", scalar(0.1f)},
                            {"", zeros<float>({0})}};
   save_npz(folder.path("a.npz"), saved);
   save_npz(folder.path("b.npz"), saved);
@@ -290,8 +327,11 @@ TEST_CASE("npz: tensors by name, of several types, and the same bytes each time"
   CHECK(message<IndexError>([&] { loaded.get<double>("bias"); }) ==
         "get: there is no tensor 'bias'; there are 'h.0/weight', 'keep', 'ids', 'float', ''");
   CHECK(message<ValueError>([&] { loaded.get<float>("h.0/weight"); }) ==
-        "get<float>: 'h.0/weight' holds double elements, which float does not hold exactly; get<double>, then to<float>()");
-  CHECK(message<ValueError>([&] { NamedTensors{{"x", scalar(1.0)}, {"x", scalar(1.f)}}; }) == "add: there is a tensor 'x' already");
+        "get<float>: 'h.0/weight' holds double elements, which float does not hold exactly; get<double>, "
+        "then to<float>()");
+  CHECK(message<ValueError>([&] {
+          NamedTensors{{"x", scalar(1.0)}, {"x", scalar(1.f)}};
+        }) == "add: there is a tensor 'x' already");
   save_npz(folder.path("none.npz"), {});
   CHECK(load_npz(folder.path("none.npz")).size() == 0);
 }
@@ -302,31 +342,40 @@ TEST_CASE("npz: compressed entries, and a comment at the end") {
   CHECK(equal(from_zip(zip({deflated(array)})).get<double>("a"), {1, 2, 3, 4, 5, 6}));
   // the same as a stored block: last, kind 0, length and its complement
   const std::string stored = "\1" + little(array.size(), 2) + little(~array.size(), 2) + array;
-  CHECK(equal(from_zip(zip({{"a.npy", stored, crc_of(array), array.size(), 8, stored.size()}})).get<double>("a"), {1, 2, 3, 4, 5, 6}));
+  CHECK(equal(
+      from_zip(zip({{"a.npy", stored, crc_of(array), array.size(), 8, stored.size()}})).get<double>("a"),
+      {1, 2, 3, 4, 5, 6}));
   const std::string zeros = npy("|u1", "(2580,)", "");
   const std::string run = Deflate().bytes(zeros + '\0').run(9).bytes(std::string(257, '\0')).end();
   const std::string plain = zeros + std::string(2580, '\0');
-  CHECK(equal(from_zip(zip({{"a.npy", run, crc_of(plain), plain.size(), 8, run.size()}})).get<std::int64_t>("a"), tapehead::zeros<std::int64_t>({2580})));
+  CHECK(equal(
+      from_zip(zip({{"a.npy", run, crc_of(plain), plain.size(), 8, run.size()}})).get<std::int64_t>("a"),
+      tapehead::zeros<std::int64_t>({2580})));
 }
 
 TEST_CASE("npz: archives that are damaged or lie") {
   const std::string array = npy("<f8", "(6,)", doubles), good = zip({whole("a.npy", array)});
   REQUIRE(from_zip(good).size() == 1);
   for (std::size_t size = 0; size < good.size(); ++size)
-    CHECK(npz_refusal(good.substr(0, size)) == "': is not a .npz file: it has no end of a zip archive, or is cut short");
+    CHECK(npz_refusal(good.substr(0, size)) ==
+          "': is not a .npz file: it has no end of a zip archive, or is cut short");
   const auto with = [&](auto change) {
     Part part = whole("a.npy", array);
     change(part);
     return npz_refusal(zip({part}));
   };
   CHECK(with([](Part& p) { p.crc ^= 1; }) == "/a': the checksum of 'a.npy' is wrong: its bytes have changed");
-  CHECK(with([](Part& p) { p.bytes.back() ^= 1; }) == "/a': the checksum of 'a.npy' is wrong: its bytes have changed");
+  CHECK(with([](Part& p) { p.bytes.back() ^= 1; }) ==
+        "/a': the checksum of 'a.npy' is wrong: its bytes have changed");
   CHECK(with([](Part& p) { p.flags = 1; }) == "/a': 'a.npy' is encrypted");
-  CHECK(with([](Part& p) { p.method = 12; }) == "/a': 'a.npy' is packed by method 12; stored (0) and deflate (8) can be read");
+  CHECK(with([](Part& p) { p.method = 12; }) ==
+        "/a': 'a.npy' is packed by method 12; stored (0) and deflate (8) can be read");
   CHECK(with([](Part& p) { p.size += 8; }) == "/a': 'a.npy' is stored, but its two sizes differ");
   CHECK(with([](Part& p) { p.size = p.packed = 0x7fffffff; }) == "': its entries overlap");
-  CHECK(with([](Part& p) { p.size = 0xffffffff; }) == "': 'a.npy' needs the zip64 extension; archives up to 4 GiB can be read");
-  CHECK(with([](Part& p) { p.name = "a.txt"; }) == "': 'a.txt' is not an array: its name does not end in .npy");
+  CHECK(with([](Part& p) { p.size = 0xffffffff; }) ==
+        "': 'a.npy' needs the zip64 extension; archives up to 4 GiB can be read");
+  CHECK(with([](Part& p) { p.name = "a.txt"; }) ==
+        "': 'a.txt' is not an array: its name does not end in .npy");
   CHECK(npz_refusal(zip({whole("a.npy", array), whole("a.npy", array)})) == "': has two arrays 'a'");
   std::string moved = good;
   moved.replace(moved.size() - 6, 4, little(9, 4));  // where the directory starts
@@ -352,8 +401,10 @@ TEST_CASE("npz: compressed data that is damaged, or is not as long as it says") 
   const auto stream = [&](const std::string& bytes) {
     return with([&](Part& p) { p.bytes = bytes, p.packed = bytes.size(); });
   };
-  CHECK(stream("\1" + little(array.size(), 2) + little(array.size(), 2) + array) == "/a': compressed data is damaged");
-  CHECK(stream("\5\0\x92\0\0\0\0\0"s) == "/a': compressed data is damaged");  // three words of one bit: by their lengths, too many
+  CHECK(stream("\1" + little(array.size(), 2) + little(array.size(), 2) + array) ==
+        "/a': compressed data is damaged");
+  CHECK(stream("\5\0\x92\0\0\0\0\0"s) ==
+        "/a': compressed data is damaged");  // three words of one bit: by their lengths, too many
   CHECK(with([](Part& p) { p.bytes.clear(), p.packed = 0; }) == "/a': compressed data is cut short");
   const auto packed = [&](const std::string& stream, std::uint64_t size) {
     return npz_refusal(zip({{"a.npy", stream, 0, size, 8, stream.size()}}));
@@ -361,23 +412,27 @@ TEST_CASE("npz: compressed data that is damaged, or is not as long as it says") 
   const std::string header = npy("<f8", "(6,)", "");
   CHECK(packed(Deflate().bytes(array).run(400'000).end(), array.size()) ==  // 100 MB follow
         "/a': 'a.npy' unpacks to more bytes than its " + std::to_string(array.size()));
-  CHECK(packed(Deflate().bytes(array).run(400'000).end(), array.size() + 258 * 400'000).find("bytes by its header and") != std::string::npos);
+  CHECK(packed(Deflate().bytes(array).run(400'000).end(), array.size() + 258 * 400'000)
+            .find("bytes by its header and") != std::string::npos);
   const std::string huge = npy("<f8", "(500000000,)", "");
   CHECK(packed(Deflate().bytes(huge + "12345").end(), huge.size() + 4'000'000'000) ==
         "/a': 'a.npy' unpacks to fewer bytes than its " + std::to_string(huge.size() + 4'000'000'000));
-  CHECK(packed(Deflate().bytes("\x93NUMPY\2\0\xf0\xff\xff\xff{"s).end(), 4'000'000'000).find("cut short") != std::string::npos);
+  CHECK(packed(Deflate().bytes("\x93NUMPY\2\0\xf0\xff\xff\xff{"s).end(), 4'000'000'000).find("cut short") !=
+        std::string::npos);
 }
 
 TEST_CASE("npz: any byte may be wrong, and any error is a FileError") {
   const std::string array = npy("<f8", "(6,)", doubles, true, 2);
-  for (const std::string& good : {zip({whole("a.npy", array), whole("b.npy", array)}), zip({deflated(array)}), array}) {
+  for (const std::string& good :
+       {zip({whole("a.npy", array), whole("b.npy", array)}), zip({deflated(array)}), array}) {
     const Folder folder;
     for (std::size_t at = 0; at < good.size(); ++at) {
       for (int change : {0x01, 0x80, 0xff}) {
         std::string bytes = good;
         bytes[at] = static_cast<char>(bytes[at] ^ change);
         const std::string path = folder.write("x", bytes);
-        const std::string text = message<FileError>([&] { good == array ? (void)load_npy<double>(path) : (void)load_npz(path); });
+        const std::string text =
+            message<FileError>([&] { good == array ? (void)load_npy<double>(path) : (void)load_npz(path); });
         CHECK(text.find("[another") == std::string::npos);
       }
     }

@@ -78,12 +78,14 @@ template <class E>
 std::uint64_t digest(const Tensor<E>& x) {
   std::uint64_t hash = 0xcbf29ce484222325;
   const auto* bytes = reinterpret_cast<const unsigned char*>(x.data());
-  for (std::size_t i = 0; i < static_cast<std::size_t>(x.numel()) * sizeof(E); ++i) hash = (hash ^ bytes[i]) * 0x100000001b3;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(x.numel()) * sizeof(E); ++i)
+    hash = (hash ^ bytes[i]) * 0x100000001b3;
   return hash;
 }
 
-// A rounding that is not PyTorch's or NumPy's shows in one draw of a hundred, or of thousands: the digests are of PyTorch 2.15's
-// and NumPy 2.4's own draws. Those of doubles rest on the C library's logarithm, and were taken with glibc.
+// A rounding that is not PyTorch's or NumPy's shows in one draw of a hundred, or of thousands: the digests
+// are of PyTorch 2.15's and NumPy 2.4's own draws. Those of doubles rest on the C library's logarithm, and
+// were taken with glibc.
 TEST_CASE("random: long runs of draws, bit for bit") {
   CHECK(digest(TorchRandom(0).randn({100'000})) == 0x2cb75245f67478d3);
   CHECK(digest(TorchRandom(2026).randn({100'000})) == 0x5c0285454be9fe41);
@@ -104,7 +106,8 @@ TEST_CASE("random: torch seeds count modulo 2^32") {
 }
 
 TEST_CASE("random: whole numbers stay in their range, at its widest too") {
-  constexpr auto lowest = std::numeric_limits<std::int64_t>::min(), highest = std::numeric_limits<std::int64_t>::max();
+  constexpr auto lowest = std::numeric_limits<std::int64_t>::min(),
+                 highest = std::numeric_limits<std::int64_t>::max();
   NumpyRandom numpy(2);
   TorchRandom torch(2);
   for (const auto& draws : {numpy.randint(-3, 4, {1000}), torch.randint(-3, 4, {1000})}) {
@@ -163,13 +166,18 @@ TEST_CASE("random: bad arguments are named, and draw nothing") {
   CHECK(message<ValueError>([&] { torch.randint(3, 3, {2}); }) == range);
   CHECK(message<ValueError>([&] { numpy.permutation(-1); }) ==
         "permutation: n is -1; it is a number of elements, 0 or more");
-  CHECK(message<ValueError>([&] { torch.randperm(-2); }) == "randperm: n is -2; it is a number of elements, 0 or more");
+  CHECK(message<ValueError>([&] { torch.randperm(-2); }) ==
+        "randperm: n is -2; it is a number of elements, 0 or more");
   CHECK(message<ValueError>([&] { torch.uniform(1, 0, {2}); }) ==
         "uniform: low 1 and high 0; low must not be above high");
-  CHECK(message<ValueError>([&] { torch.normal(0, -1, {2}); }) == "normal: deviation -1; it must be 0 or more");
-  CHECK(message<ValueError>([&] { torch.normal(0, NAN, {2}); }) == "normal: deviation nan; it must be 0 or more");
-  CHECK(message<ValueError>([&] { torch.bernoulli(1.5, {2}); }) == "bernoulli: probability 1.5; it must be 0 to 1");
-  CHECK(message<ValueError>([&] { torch.bernoulli(NAN, {2}); }) == "bernoulli: probability nan; it must be 0 to 1");
+  CHECK(message<ValueError>([&] { torch.normal(0, -1, {2}); }) ==
+        "normal: deviation -1; it must be 0 or more");
+  CHECK(message<ValueError>([&] { torch.normal(0, NAN, {2}); }) ==
+        "normal: deviation nan; it must be 0 or more");
+  CHECK(message<ValueError>([&] { torch.bernoulli(1.5, {2}); }) ==
+        "bernoulli: probability 1.5; it must be 0 to 1");
+  CHECK(message<ValueError>([&] { torch.bernoulli(NAN, {2}); }) ==
+        "bernoulli: probability nan; it must be 0 to 1");
   for (const Shape& shape : {Shape{-1}, Shape{2, -3}, Shape{std::int64_t{1} << 40, std::int64_t{1} << 40}}) {
     CHECK_THROWS_AS(numpy.rand(shape), ShapeError);
     CHECK_THROWS_AS(numpy.randn(shape), ShapeError);

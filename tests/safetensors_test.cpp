@@ -16,9 +16,13 @@ using testing::message;
 
 namespace {
 
-std::string file(const std::string& header, const std::string& elements) { return little(header.size(), 8) + header + elements; }
-std::string one(const std::string& dtype, const std::string& shape, const std::string& offsets, const std::string& elements) {
-  return file(R"({"x":{"dtype":")" + dtype + R"(","shape":)" + shape + R"(,"data_offsets":)" + offsets + "}}", elements);
+std::string file(const std::string& header, const std::string& elements) {
+  return little(header.size(), 8) + header + elements;
+}
+std::string one(const std::string& dtype, const std::string& shape, const std::string& offsets,
+                const std::string& elements) {
+  return file(R"({"x":{"dtype":")" + dtype + R"(","shape":)" + shape + R"(,"data_offsets":)" + offsets + "}}",
+              elements);
 }
 NamedTensors load(const std::string& bytes) {
   const Folder folder;
@@ -54,18 +58,23 @@ TEST_CASE("safetensors: what is written is read back, aligned, the same bytes ea
   const NamedTensors loaded = load_safetensors(folder.path("a"));
   CHECK(loaded.size() == saved.size());
   CHECK(loaded.begin()->first == "h.0.attn/weight");
-  for (const auto& [name, tensor] : saved) {
+  for (const auto& entry : saved) {
+    const auto& name = entry.first;  // clang 14 cannot capture a structured binding
+    const auto& tensor = entry.second;
     INFO(name);
-    std::visit([&, &n = name](const auto& x) {
-      using E = typename std::decay_t<decltype(x)>::element;
-      CHECK(equal(loaded.get<E>(n), x));
-      CHECK(loaded.shape(n) == x.shape());
-    }, tensor);
+    std::visit(
+        [&, &n = name](const auto& x) {
+          using E = typename std::decay_t<decltype(x)>::element;
+          CHECK(equal(loaded.get<E>(n), x));
+          CHECK(loaded.shape(n) == x.shape());
+        },
+        tensor);
   }
   save_safetensors(folder.path("empty"), {});
   CHECK(load_safetensors(folder.path("empty")).size() == 0);
-  CHECK(message<ValueError>([&] { save_safetensors(folder.path("c"), {{"__metadata__", scalar(1.0)}}); }) ==
-        "save_safetensors: '__metadata__' cannot be the name of a tensor there");
+  CHECK(message<ValueError>([&] {
+          save_safetensors(folder.path("c"), {{"__metadata__", scalar(1.0)}});
+        }) == "save_safetensors: '__metadata__' cannot be the name of a tensor there");
   CHECK_THROWS_AS(save_safetensors(folder.path("no/x"), saved), FileError);
 }
 
@@ -81,9 +90,12 @@ TEST_CASE("safetensors: half precision and small integers") {
 }
 
 TEST_CASE("safetensors: a header's order, spaces, metadata and escapes are free") {
-  const auto loaded = load(file(" { \"__metadata__\" : { \"format\" : \"pt\" , \"n\" : \"\" } , \"b\\u00e9\\ud83d\\ude00\\n\" : { \"shape\" : [ 1 ] ,\n"
-                                "\"data_offsets\" : [ 4 , 8 ] , \"dtype\" : \"F32\" } , \"a\" : {\"dtype\":\"F32\",\"shape\":[1,1],\"data_offsets\":[0,4]}}   ",
-                                "\0\0\x80\x3f\0\0\0\x40"s));
+  const auto loaded =
+      load(file(" { \"__metadata__\" : { \"format\" : \"pt\" , \"n\" : \"\" } , "
+                "\"b\\u00e9\\ud83d\\ude00\\n\" : { \"shape\" : [ 1 ] ,\n"
+                "\"data_offsets\" : [ 4 , 8 ] , \"dtype\" : \"F32\" } , \"a\" : "
+                "{\"dtype\":\"F32\",\"shape\":[1,1],\"data_offsets\":[0,4]}}   ",
+                "\0\0\x80\x3f\0\0\0\x40"s));
   CHECK(loaded.get<float>("a").at({0, 0}) == 1);
   CHECK(loaded.get<float>("b\u00e9\U0001f600\n").item() == 2);
   CHECK(load(file("{}", "")).size() == 0);
@@ -97,19 +109,25 @@ TEST_CASE("row 45: safetensors lengths and places are not trusted") {
   CHECK(refusal(one("F64", "[2]", "[8,0]", sixteen)) == "'x' is at 8 to 0, in 16 bytes of elements");
   CHECK(refusal(one("F64", "[2]", "[-8,8]", sixteen)) == "'x' is at -8 to 8, in 16 bytes of elements");
   CHECK(refusal(one("F64", "[125]", "[0,1000]", sixteen)) == "'x' is at 0 to 1000, in 16 bytes of elements");
-  CHECK(refusal(one("F32", "[2]", "[0,4]", sixteen)) == "'x' has 4 bytes, and F32 elements of shape (2,) take 8");
+  CHECK(refusal(one("F32", "[2]", "[0,4]", sixteen)) ==
+        "'x' has 4 bytes, and F32 elements of shape (2,) take 8");
   CHECK(refusal(one("F32", "[4611686018427387904,4]", "[0,16]", sixteen)) ==
         "shape: (4611686018427387904, 4) has more than 2^63 - 1 elements");
   CHECK(refusal(one("F32", "[-2,-2]", "[0,16]", sixteen)) == "shape: (-2, -2) has a negative size");
-  CHECK(refusal(one("F32", "[1,1,1,1,1,1,4]", "[0,16]", sixteen)) == "an array of 7 axes; a tensor has at most 6");
+  CHECK(refusal(one("F32", "[1,1,1,1,1,1,4]", "[0,16]", sixteen)) ==
+        "an array of 7 axes; a tensor has at most 6");
   CHECK(refusal(one("F32", "[2]", "[0,8]", sixteen)) == "8 bytes are left over after the tensors");
-  CHECK(refusal(one("F32", "[2]", "[8,16]", sixteen)) == "'x' begins at 8, and what stands before it ends at 0");
-  CHECK(refusal(one("F32", "[99999999999999999999]", "[0,8]", sixteen)).find("where a whole number should be") != std::string::npos);
-  CHECK(refusal(one("U64", "[2]", "[0,16]", std::string(16, '\xff'))) == "the unsigned number 18446744073709551615 does not fit an int64");
+  CHECK(refusal(one("F32", "[2]", "[8,16]", sixteen)) ==
+        "'x' begins at 8, and what stands before it ends at 0");
+  CHECK(refusal(one("F32", "[99999999999999999999]", "[0,8]", sixteen))
+            .find("where a whole number should be") != std::string::npos);
+  CHECK(refusal(one("U64", "[2]", "[0,16]", std::string(16, '\xff'))) ==
+        "the unsigned number 18446744073709551615 does not fit an int64");
   const std::string x = R"("x":{"dtype":"F32","shape":[2],"data_offsets":[0,8]})";
   CHECK(refusal(file("{" + x + R"(,"y":{"dtype":"F32","shape":[3],"data_offsets":[4,16]}})", sixteen)) ==
         "'y' begins at 4, and what stands before it ends at 8");
-  CHECK(refusal(file("{" + x + R"(,"x":{"dtype":"F32","shape":[2],"data_offsets":[8,16]}})", sixteen)) == "has two tensors 'x'");
+  CHECK(refusal(file("{" + x + R"(,"x":{"dtype":"F32","shape":[2],"data_offsets":[8,16]}})", sixteen)) ==
+        "has two tensors 'x'");
 }
 
 TEST_CASE("safetensors: a damaged header is told where") {
@@ -118,12 +136,16 @@ TEST_CASE("safetensors: a damaged header is told where") {
   CHECK(refused("[]") == "in the header: '[]' where a '{' should be");
   CHECK(refused("{} x") == "in the header: text after its closing brace");
   CHECK(refused(R"({"x":1})") == "in the header: '1}' where a '{' should be");
-  CHECK(refused(R"({"x":{"dtype":"F32","shape":[4]}})") == "in the header: 'x' must have dtype, shape and two data_offsets");
-  CHECK(refused(R"({"x":{"dtype":"F32","shape":[4],"data_offsets":[0]}})") == "in the header: 'x' must have dtype, shape and two data_offsets");
-  CHECK(refused(R"({"x":{"dtype":"F32","shape":[4],"data_offsets":[0,16],"more":1}})") == "in the header: 'x' has an unknown key 'more'");
+  CHECK(refused(R"({"x":{"dtype":"F32","shape":[4]}})") ==
+        "in the header: 'x' must have dtype, shape and two data_offsets");
+  CHECK(refused(R"({"x":{"dtype":"F32","shape":[4],"data_offsets":[0]}})") ==
+        "in the header: 'x' must have dtype, shape and two data_offsets");
+  CHECK(refused(R"({"x":{"dtype":"F32","shape":[4],"data_offsets":[0,16],"more":1}})") ==
+        "in the header: 'x' has an unknown key 'more'");
   CHECK(refused(R"({"x":{"dtype":"F8_E4M3","shape":[16],"data_offsets":[0,16]}})") ==
         "'x' has elements of type 'F8_E4M3'; F64, F32, F16, BF16, BOOL and integers can be read");
-  CHECK(refused(R"({"x":{"dtype":"F32","shape":[4.0],"data_offsets":[0,16]}})") == "in the header: '.0],\"data_offset' where a ']' should be");
+  CHECK(refused(R"({"x":{"dtype":"F32","shape":[4.0],"data_offsets":[0,16]}})") ==
+        "in the header: '.0],\"data_offset' where a ']' should be");
   CHECK(refused(R"({"x\q":{}})") == "in the header: an unknown escape '\\q'");
   CHECK(refused(R"({"\u12":{}})").find("where four hexadecimal digits should be") != std::string::npos);
   CHECK(refused(R"({"\ud800":{}})") == "in the header: half a surrogate pair");

@@ -14,8 +14,8 @@ namespace tapehead {
 /// A tensor whose element type is known when the program runs, as files have it.
 using AnyTensor = std::variant<Tensor<float>, Tensor<double>, Tensor<bool>, Tensor<std::int64_t>>;
 
-/// Tensors by name, in the order in which they came: what load_npz and load_safetensors give, and what the save
-/// functions take: `save_npz("layer.npz", {{"weight", W}, {"bias", b}})`.
+/// Tensors by name, in the order in which they came: what load_npz and load_safetensors give, and what the
+/// save functions take: `save_npz("layer.npz", {{"weight", W}, {"bias", b}})`.
 class NamedTensors {
  public:
   using Entry = std::pair<std::string, AnyTensor>;
@@ -33,8 +33,9 @@ class NamedTensors {
   /// Throws IndexError naming what there is when nothing has that name.
   const AnyTensor& operator[](const std::string& name) const;
   const Shape& shape(const std::string& name) const;
-  /// The tensor as elements E: as it is, or converted where E holds every value exactly (float in double; bool in any number
-  /// type; whole numbers up to 2^24 in float, 2^53 in double). Throws ValueError where it would round.
+  /// The tensor as elements E: as it is, or converted where E holds every value exactly (float in double;
+  /// bool in any number type; whole numbers up to 2^24 in float, 2^53 in double). Throws ValueError where it
+  /// would round.
   template <class E>
   Tensor<E> get(const std::string& name) const;
 

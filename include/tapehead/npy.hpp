@@ -4,10 +4,11 @@
 #include "tapehead/arrays.hpp"
 #include "tapehead/tensor.hpp"
 
-// NumPy's own files: .npy holds one array (format versions 1.0, 2.0 and 3.0, either byte order and either layout), .npz is a
-// zip archive of them, stored or compressed (np.savez, np.savez_compressed). float16 is read as float, every integer type
-// as int64. Whatever is wrong with a file throws FileError, and before more memory is asked for than the file
-// can fill. A file is written under another name first and then renamed, so that an old one is whole until the new one is.
+// NumPy's own files: .npy holds one array (format versions 1.0, 2.0 and 3.0, either byte order and either
+// layout), .npz is a zip archive of them, stored or compressed (np.savez, np.savez_compressed). float16 is
+// read as float, every integer type as int64. Whatever is wrong with a file throws FileError, and before more
+// memory is asked for than the file can fill. A file is written under another name first and then renamed, so
+// that an old one is whole until the new one is.
 
 namespace tapehead {
 

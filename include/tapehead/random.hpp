@@ -5,10 +5,10 @@
 
 #include "tapehead/tensor.hpp"
 
-// The book's seeds: the draws of np.random.seed(s) and of torch.manual_seed(s) on the CPU, bit for bit. Both stand on one
-// generator of words and differ in what they make of them. A generator is a value: a copy of it draws the same again.
-// The logarithms, sines and cosines of double draws are the C library's; another library than glibc may
-// differ in the last bit of a normal double, and nowhere else.
+// The book's seeds: the draws of np.random.seed(s) and of torch.manual_seed(s) on the CPU, bit for bit. Both
+// stand on one generator of words and differ in what they make of them. A generator is a value: a copy of it
+// draws the same again. The logarithms, sines and cosines of double draws are the C library's; another
+// library than glibc may differ in the last bit of a normal double, and nowhere else.
 
 namespace tapehead {
 
@@ -51,8 +51,9 @@ class NumpyRandom {
   std::optional<double> spare_;
 };
 
-/// torch.manual_seed(s) and the functions that draw from PyTorch's CPU generator. Draws are float unless double is asked
-/// for: `rng.randn({2, 3})`, `rng.randn<double>({2, 3})`. The arithmetic is that of its x86 builds with AVX2 or newer.
+/// torch.manual_seed(s) and the functions that draw from PyTorch's CPU generator. Draws are float unless
+/// double is asked for: `rng.randn({2, 3})`, `rng.randn<double>({2, 3})`. The arithmetic is that of its x86
+/// builds with AVX2 or newer.
 class TorchRandom {
  public:
   /// Only the low 32 bits of the seed count, as in PyTorch.
@@ -64,12 +65,14 @@ class TorchRandom {
   /// Uniform in [low, high): Tensor.uniform_. Throws ValueError where low > high.
   template <std::floating_point T = float>
   Tensor<T> uniform(double low, double high, const Shape& shape);
-  /// Standard normal by Box and Muller: 16 elements or more in blocks of 16 from that many uniforms, the last 16 drawn anew
-  /// where 16 does not divide; fewer one after the other in double, the second of each pair waiting for the next
-  /// such call. PyTorch 2 computes log1p(-u) where 1.13, and this, compute log(1 - u): fewer than 16 doubles may
-  /// differ from it by 5e-16.
+  /// Standard normal by Box and Muller: 16 elements or more in blocks of 16 from that many uniforms, the last
+  /// 16 drawn anew where 16 does not divide; fewer one after the other in double, the second of each pair
+  /// waiting for the next such call. PyTorch 2 computes log1p(-u) where 1.13, and this, compute log(1 - u):
+  /// fewer than 16 doubles may differ from it by 5e-16.
   template <std::floating_point T = float>
-  Tensor<T> randn(const Shape& shape) { return normal<T>(0, 1, shape); }
+  Tensor<T> randn(const Shape& shape) {
+    return normal<T>(0, 1, shape);
+  }
   /// Tensor.normal_. Throws ValueError where the deviation is negative.
   template <std::floating_point T = float>
   Tensor<T> normal(double mean, double deviation, const Shape& shape);
@@ -85,8 +88,8 @@ class TorchRandom {
   /// 64 bits, to seed something else with.
   std::uint64_t next_uint64() { return words_.next64(); }
 
-  /// What nn.Linear(fan_in, fan_out) starts from: its weight, (fan_out, fan_in), and drawn after it its bias, (fan_out,);
-  /// both uniform within ±1/√fan_in.
+  /// What nn.Linear(fan_in, fan_out) starts from: its weight, (fan_out, fan_in), and drawn after it its bias,
+  /// (fan_out,); both uniform within ±1/√fan_in.
   template <std::floating_point T = float>
   Tensor<T> linear_weight(std::int64_t fan_in, std::int64_t fan_out);
   template <std::floating_point T = float>

@@ -171,7 +171,7 @@ mine "$function {
 }"
 is 'an answer that does not compile passes' eval '! run check 7'
 says "$scratch/log" '07_softmax_pullback.hpp:3:'
-is 'not the first error alone is shown' [ "$(grep -c ': error:' "$scratch/log")" -eq 1 ]
+is 'not the first error alone is shown' [ "$(grep -c 'error: ' "$scratch/log")" -eq 1 ]
 
 run list ''
 says "$scratch/log" '  failing  07  The gradient of softmax'

@@ -1,0 +1,41 @@
+// From three loops to the matrix product of the library: what each idea brings.
+
+#include "kernels/gemm_ladder.hpp"
+
+#include <cstdint>
+#include <vector>
+
+#include "bench.hpp"
+#include "kernels/gemm.hpp"
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
+using namespace bench;
+namespace kernels = tapehead::kernels;
+
+int main(int, char** argv) {
+  Report report("ladder", argv[0]);
+#ifdef _OPENMP
+  omp_set_num_threads(1);
+#endif
+  report.note("C = A B in float, one thread; src/kernels/gemm_ladder.cpp tells the idea of each rung.");
+  for (int64_t n : {128, 512, 1024}) {
+    const std::vector<float> A(static_cast<std::size_t>(n * n), 0.5f), B = A;
+    std::vector<float> C(A.size());
+    const auto rung = [&](const char* name, auto function) {
+      return here(name, [&, function] { function(n, n, n, A.data(), B.data(), C.data()); });
+    };
+    const double peak = ceiling<float>(), operations = 2.0 * static_cast<double>(n * n * n);
+    const auto results = race(
+        {rung("naive", kernels::ladder::naive<float>), rung("blocked", kernels::ladder::blocked<float>),
+         rung("packed", kernels::ladder::packed<float>), rung("vectors", kernels::ladder::vectors<float>),
+         here("gemm", [&] { kernels::gemm(n, n, n, A.data(), n, 1, B.data(), n, 1, C.data(), n); })},
+        0.2);
+    report.table(fmt::format("n = {}", n), {"GFLOP/s", "± %", "% of peak", "x naive"});
+    for (const Result& r : results) {
+      const double speed = 1e-9 * operations / r.seconds;
+      report.row(r.name, {speed, 100 * r.spread, 100 * speed / peak, 1 / r.ratio});
+    }
+  }
+}

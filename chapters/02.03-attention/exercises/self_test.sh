@@ -28,7 +28,7 @@ rows | awk '{ print $1 "_" $2 }' >"$scratch/folders"
 
 # Code lines of a solution that a stub must not have: all that is indented.
 given_away() {
-  sed -n 's/^ \{1,\}//p' "$1/solution.hpp" | grep -v '^const [A-Za-z:<>]*& \|^[a-z]* [a-z]*) {$' | awk 'length > 9' >"$scratch/lines"
+  sed -n 's/^ \{1,\}//p' "$1/solution.hpp" | grep -Ev '^const [A-Za-z:<>]*& |^[a-z]* [a-z]*[)] [{]$' | awk 'length > 9' >"$scratch/lines"
   sed -n '/{ return/s/^.*{ return \(.*\) }.*$/\1/p' "$1/solution.hpp" >>"$scratch/lines"
   grep -F -f "$scratch/lines" "$1/stub.hpp"
 }

@@ -169,7 +169,7 @@ TAPEHEAD_INLINE __m256i first_lanes(std::int64_t n) {
 template <class T>
 TAPEHEAD_INLINE Vec<T> load_n(const T* p, std::int64_t n) {
 #if defined(TAPEHEAD_AVX512)
-  const auto m = (1u << static_cast<unsigned>(n)) - 1u;
+  const auto m = n > 0 ? (1u << static_cast<unsigned>(n)) - 1u : 0u;
   if constexpr (sizeof(T) == 4)
     return Vec<T>(_mm512_maskz_loadu_ps(static_cast<__mmask16>(m), p));
   else
@@ -191,7 +191,7 @@ TAPEHEAD_INLINE Vec<T> load_n(const T* p, std::int64_t n) {
 template <class T>
 TAPEHEAD_INLINE void store_n(T* p, Vec<T> x, std::int64_t n) {
 #if defined(TAPEHEAD_AVX512)
-  const auto m = (1u << static_cast<unsigned>(n)) - 1u;
+  const auto m = n > 0 ? (1u << static_cast<unsigned>(n)) - 1u : 0u;
   if constexpr (sizeof(T) == 4)
     _mm512_mask_storeu_ps(p, static_cast<__mmask16>(m), x.v);
   else

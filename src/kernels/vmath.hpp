@@ -17,6 +17,7 @@
 #include <array>
 #include <cstdint>
 #include <limits>
+#include <type_traits>
 #include <utility>
 
 #include "kernels/vec.hpp"
@@ -189,7 +190,10 @@ TAPEHEAD_INLINE Vec<T> log(Vec<T> x) {
   constexpr T subnormal_scale = R::is_float ? T(8388608) : T(4503599627370496);
 
   const auto tiny = x < Vec<T>(std::numeric_limits<T>::min());
-  const auto shifted = bits(select(tiny, x * Vec<T>(subnormal_scale), x)) + (one - sqrt_half);
+  // Unsigned, because the bits of NaN and infinity would overflow; they are selected away at the end.
+  const auto shifted = reinterpret_cast<IntVec<T>>(
+      reinterpret_cast<U>(bits(select(tiny, x * Vec<T>(subnormal_scale), x))) +
+      static_cast<std::make_unsigned_t<Bits<T>>>(one - sqrt_half));
   const auto exponent = reinterpret_cast<IntVec<T>>(reinterpret_cast<U>(shifted) >> mantissa);
   const auto m = from_bits<T>((shifted & ((Bits<T>(1) << mantissa) - 1)) + sqrt_half);
   const Vec<T> biased = from_bits<T>(exponent + bits(Vec<T>(R::magic))) - Vec<T>(R::magic);

@@ -64,9 +64,21 @@ CausalSelfAttention<T>::CausalSelfAttention(std::int64_t width, TorchRandom& rng
       generator_(&rng) {
   options.causal = true;
 }
+// x times each part of c_attn's weight, and not c_attn(x) cut in three: so the gradients are joined in the
+// weight, which is smaller than the activations.
 template <std::floating_point T>
 std::vector<Tensor<T>> CausalSelfAttention<T>::projected(const Tensor<T>& x) const {
-  return split(c_attn(x), {heads.width(), heads.kv_width(), heads.kv_width()}, -1);
+  if (x.rank() < 2 || x.size(-1) != heads.width())
+    throw ShapeError(
+        fmt::format("CausalSelfAttention: input {}; it must be (…, L, {})", x.shape().str(), heads.width()));
+  std::vector<Tensor<T>> qkv;
+  std::int64_t at = 0;
+  for (std::int64_t n : {heads.width(), heads.kv_width(), heads.kv_width()}) {
+    const Tensor<T> y = matmul(x, slice(c_attn.weight, 0, at, at + n).T());
+    qkv.push_back(c_attn.bias ? y + slice(*c_attn.bias, 0, at, at + n) : y);
+    at += n;
+  }
+  return qkv;
 }
 template <std::floating_point T>
 Tensor<T> CausalSelfAttention<T>::operator()(const Tensor<T>& x,

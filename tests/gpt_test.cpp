@@ -362,6 +362,9 @@ TEST_CASE("GPT: errors") {
         }) ==
         "GPT: 4 tokens, and learned positions for 3; give fewer, or make the model with a larger block");
   CHECK(message<IndexError>([&] { model(Tensor<std::int64_t>{0, 6}); }) != "[nothing was thrown]");
+  CHECK(message<ShapeError>([&] {
+          model.h[0].attn(zeros<float>({3, 7}));
+        }) == "CausalSelfAttention: input (3, 7); it must be (…, L, 8)");
   auto cache = model.make_cache({1}, 2);
   model.decode(zeros<std::int64_t>({1, 1}), cache);
   CHECK(message<ValueError>([&] {

@@ -37,8 +37,8 @@ struct SelfAttention : Module<SelfAttention<T>, T> {
   struct Options {
     std::int64_t d_k = 0;  ///< 0: d_model
     bool causal = false;
-    double dropout =
-        0;  ///< of the attention weights, while training; drawn from the generator given at birth
+    /// Of the attention weights, while training; drawn from the generator given at birth.
+    double dropout = 0;
     Implementation implementation = Implementation::eager;
   };
   Linear<T> W_q, W_k, W_v, W_o;
@@ -60,17 +60,18 @@ struct SelfAttention : Module<SelfAttention<T>, T> {
 /// What several heads can be asked for.
 struct HeadOptions {
   std::int64_t heads = 1;
-  std::int64_t kv_heads =
-      0;  ///< 0: as many as heads; 1: multi-query (Shazeer 2019); between: grouped (Ainslie et al. 2023)
+  /// 0: as many as heads; 1: multi-query (Shazeer 2019); between: grouped (Ainslie et al. 2023).
+  std::int64_t kv_heads = 0;
   bool causal = false;
   double dropout = 0;  ///< of the attention weights, while training
   bool bias = true;    ///< in the projections
   bool rope = false;   ///< queries and keys turned by their positions: see rope()
   double rope_theta = 10'000;
   bool qk_norm = false;  ///< queries and keys normalised head by head (RMS), before they are turned
-  bool sinks =
-      false;  ///< a learned logit a head, beside the keys: it takes weight and gives no value, so that a head
-              ///< can attend to (nearly) nothing (Xiao et al. 2023; a logit alone: OpenAI, gpt-oss 2025)
+  /// A learned logit a head, beside the keys: it takes weight and gives no value, so that a head can attend
+  /// to (nearly) nothing (Xiao et al. 2023 with a token of its own; OpenAI's gpt-oss, 2025, with a logit
+  /// alone).
+  bool sinks = false;
   Implementation implementation = Implementation::eager;
 };
 

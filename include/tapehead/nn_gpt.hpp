@@ -150,8 +150,8 @@ struct GPT : Module<GPT<T>, T> {
 };
 
 struct GenerateOptions {
-  double temperature =
-      0;  ///< 0: always the likeliest token; otherwise logits are divided by it and a token is drawn
+  /// 0: always the likeliest token; otherwise logits are divided by it and a token is drawn.
+  double temperature = 0;
   std::int64_t top_k = 0;            ///< draws from the k likeliest (0: from all)
   TorchRandom* generator = nullptr;  ///< needed where temperature is not 0
 };

@@ -76,8 +76,8 @@ struct AdamOptimizer {
   double beta1 = 0.9, beta2 = 0.999;
   double eps = 1e-8;
   double weight_decay = decoupled ? 0.01 : 0;
-  bool decay_vectors =
-      true;  ///< false: weight decay only on parameters of rank 2 and more, not on biases and norms
+  /// False: weight decay only on parameters of rank 2 and more, not on biases and norms.
+  bool decay_vectors = true;
   struct State {
     std::int64_t steps = 0;
     Tensor<T> m, v;

@@ -6,15 +6,15 @@
 // registers while p runs over the depth: each step loads 2 vectors of B and 12 numbers of A, and does 24
 // multiply-adds.
 //
-// The loads must then come from near. The depth is cut into blocks of 256, the columns into blocks of 512:
+// The loads must then come from near. The depth is cut into blocks of 384, the columns into blocks of 512
+// (for float; 256 for double):
 //
-//     for each block of columns                        C: m x 512
-//       for each block of the depth                    B: 256 x 512, packed: half a MB, in the second-level
-//       cache
-//         for each strip of 12 rows                    A: 12 x 256, read where it lies: 12 KB, in the first
-//           for each pair of vectors                   C: 12 x 32, in registers
+//     for each block of columns            C: m x 512
+//       for each block of the depth        B: 384 x 512, packed: 3/4 MB, in the second-level cache
+//         for each strip of 12 rows        A: 12 x 384, where it lies: 18 KB, in the first-level cache
+//           for each pair of vectors       C: 12 x 32, in registers
 //
-// *Packing* copies B so that each tile reads it from end to end: 256 steps of 32 numbers, one after the
+// *Packing* copies B so that each tile reads it from end to end: 384 steps of 32 numbers, one after the
 // other. Where few rows would use the copy, B is read where it lies as well.
 
 #include "kernels/gemm.hpp"
@@ -22,6 +22,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdlib>
 #include <memory>
 #include <new>
 #include <utility>
@@ -43,11 +44,13 @@ constexpr int tile_rows = 6;  // 16 registers: 6 x 2 sums, 2 of B, 1 of A
 #endif
 template <class T>
 constexpr int64_t tile_cols = 2 * lanes<T>;
-/// Columns of B that are packed at a time: half a megabyte of them stays in the second-level cache.
+/// Columns of B that are packed at a time, to lie in the second-level cache.
 template <class T>
-constexpr int64_t block_cols = (1 << 19) / (gemm_depth * static_cast<int64_t>(sizeof(T)));
-/// With fewer rows or columns than these, packing B costs more than it brings.
-constexpr int64_t few_rows = 24, few_cols = 96;
+constexpr int64_t block_cols = (3 << 18) / (gemm_depth * static_cast<int64_t>(sizeof(T)));
+/// A copy of B pays for itself if more rows than these use it, and if rows of B are so many bytes apart that
+/// they get into each other's way in the caches; a little sooner if they do not start on cache lines.
+constexpr int64_t few_rows = 48, close_rows = 1024, close_aligned_rows = 2048;
+
 /// Threads take parts: some to each, so that none waits long for one that was held up, and each two panels
 /// wide.
 constexpr int64_t parts_per_thread = 2, part_panels = 2;
@@ -55,7 +58,8 @@ constexpr int64_t parts_per_thread = 2, part_panels = 2;
 /// C (+)= A B for one tile: Rows rows, `cols` columns in Vecs vectors, the last one perhaps partly used. B is
 /// read in whole vectors, one row of them every b_row elements.
 template <class T, int Rows, int Vecs>
-void tile(int64_t k, Matrix<T> A, const T* b, int64_t b_row, T* c, int64_t c_row, int64_t cols, bool add) {
+void tile(int64_t k, const Matrix<T>& A, const T* b, int64_t b_row, T* c, int64_t c_row, int64_t cols,
+          bool add) {
   constexpr int L = lanes<T>, groups = (Rows + 3) / 4;
   const T* a[groups];  // every fourth row: the others are reached by a multiple of the stride
 #pragma GCC unroll 4
@@ -93,7 +97,7 @@ void tile(int64_t k, Matrix<T> A, const T* b, int64_t b_row, T* c, int64_t c_row
 
 /// Every tile size that can occur at an edge, so that no work is spent on rows that are not there.
 template <class T>
-using Tile = void (*)(int64_t, Matrix<T>, const T*, int64_t, T*, int64_t, int64_t, bool);
+using Tile = void (*)(int64_t, const Matrix<T>&, const T*, int64_t, T*, int64_t, int64_t, bool);
 template <class T, int Vecs, int... I>
 constexpr std::array<Tile<T>, tile_rows> tiles_of(std::integer_sequence<int, I...>) {
   return {&tile<T, I + 1, Vecs>...};
@@ -122,11 +126,14 @@ T* workspace(int64_t size) {
 
 /// One block of columns and of the depth, all rows.
 template <class T>
-void block(int64_t m, int64_t n, int64_t k, Matrix<T> A, Matrix<T> B, T* C, int64_t c_row, bool add) {
+void block(int64_t m, int64_t n, int64_t k, const Matrix<T>& A, const Matrix<T>& B, T* C, int64_t c_row,
+           bool add) {
   constexpr int64_t L = lanes<T>, W = tile_cols<T>;
   const int64_t strips = (m + tile_rows - 1) / tile_rows, panels = (n + W - 1) / W;
-  // B can be read in place where its rows are whole vectors; the last, partial panel is always packed.
-  const int64_t in_place = B.col == 1 && (m <= few_rows || n <= few_cols) ? n / W : 0;
+  const int64_t apart = std::abs(B.row) * static_cast<int64_t>(sizeof(T));
+  const bool close = apart <= (apart % 64 == 0 ? close_aligned_rows : close_rows);
+  // B is read in place in whole panels; the last, partial one is always packed.
+  const int64_t in_place = B.col == 1 && (m <= few_rows || close) ? n / W : 0;
   const bool pack_a = A.col != 1 && panels > 1;
   T* const packed_b = workspace<T>((panels - in_place) * W * k + (pack_a ? tile_rows * k : 0));
   T* const packed_a = packed_b + (panels - in_place) * W * k;
@@ -135,8 +142,10 @@ void block(int64_t m, int64_t n, int64_t k, Matrix<T> A, Matrix<T> B, T* C, int6
     pack<T>(std::min(W, n - j * W), width(j), k, {B.at(0, j * W), B.col, B.row},
             packed_b + (j - in_place) * W * k);
 
-  for (int64_t s = 0; s < strips; ++s) {
-    const int64_t i = m * s / strips, rows = m * (s + 1) / strips - i;  // strips of nearly equal height
+  // Strips of nearly equal height: the first `taller` ones have one row more.
+  const int64_t height = strips == 1 ? m : m / strips, taller = m - height * strips;
+  for (int64_t i = 0, s = 0, rows; s < strips; i += rows, ++s) {
+    rows = height + (s < taller);
     Matrix<T> a{A.at(i, 0), A.row, A.col};
     if (pack_a) {
       pack(rows, rows, k, a, packed_a);
@@ -153,7 +162,8 @@ void block(int64_t m, int64_t n, int64_t k, Matrix<T> A, Matrix<T> B, T* C, int6
 
 /// A whole product on one thread.
 template <class T>
-void product(int64_t m, int64_t n, int64_t k, Matrix<T> A, Matrix<T> B, T* C, int64_t c_row, bool add) {
+void product(int64_t m, int64_t n, int64_t k, const Matrix<T>& A, const Matrix<T>& B, T* C, int64_t c_row,
+             bool add) {
   if (k == 0 && !add)
     for (int64_t i = 0; i < m; ++i) std::fill_n(C + i * c_row, n, T(0));
   if (m == 1 && n == 1) {
@@ -173,8 +183,8 @@ void product(int64_t m, int64_t n, int64_t k, Matrix<T> A, Matrix<T> B, T* C, in
 /// few, each is cut into blocks of columns, which share nothing, and only then into blocks of rows, which
 /// pack B once more.
 template <class T>
-void share_out(int64_t batch, int64_t m, int64_t n, int64_t k, Matrix<T> A, const int64_t* a_at, Matrix<T> B,
-               const int64_t* b_at, T* C, int64_t c_row, bool add) {
+void share_out(int64_t batch, int64_t m, int64_t n, int64_t k, const Matrix<T>& A, const int64_t* a_at,
+               const Matrix<T>& B, const int64_t* b_at, T* C, int64_t c_row, bool add) {
   if (batch == 0 || m == 0 || n == 0) return;
   constexpr int64_t W = tile_cols<T>;
   const int64_t work = batch * m * n * k / lanes<T>, threads = work < parallel_work ? 1 : available_threads();
@@ -187,8 +197,8 @@ void share_out(int64_t batch, int64_t m, int64_t n, int64_t k, Matrix<T> A, cons
   const int64_t parts = parts_per_thread * threads, groups = std::min(batch, parts), each = parts / groups;
   const int64_t across = std::clamp<int64_t>(n / (part_panels * W), 1, each);
   const int64_t down = std::clamp<int64_t>(m / (4 * tile_rows), 1, each / across);
-  const auto column = [=](int64_t c) { return c == across ? n : n * c / across / W * W; };
-  parallel_for(groups * down * across, work, [=](int64_t part) {
+  const auto column = [&](int64_t c) { return c == across ? n : n * c / across / W * W; };
+  parallel_for(groups * down * across, work, [&](int64_t part) {
     const int64_t g = part / (down * across), r = part / across % down, c = part % across;
     const int64_t i = m * r / down, rows = m * (r + 1) / down - i, j = column(c), cols = column(c + 1) - j;
     for (int64_t b = batch * g / groups; b < batch * (g + 1) / groups; ++b)

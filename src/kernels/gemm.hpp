@@ -27,7 +27,7 @@ void gemm_batch(std::int64_t batch, std::int64_t m, std::int64_t n, std::int64_t
                 const std::int64_t* b_at, std::int64_t b_row, std::int64_t b_col, T* C,
                 bool accumulate = false);
 
-inline constexpr std::int64_t gemm_depth = 256;
+inline constexpr std::int64_t gemm_depth = 384;
 
 /// Roundings that one element can see, in units of epsilon: a product and a sum for each p of a block
 /// (epsilon/2 each), then one sum a block, or two when accumulating; a half more for terms of second order.

@@ -29,7 +29,7 @@ TAPEHEAD_INLINE void store_up_to(T* p, Vec<T> x, std::int64_t n) {
 
 /// Up to lanes lines of up to lanes elements, transposed: register p holds element p of every line.
 template <class T>
-TAPEHEAD_INLINE void load_transposed(Matrix<T> lines, std::int64_t count, std::int64_t depth,
+TAPEHEAD_INLINE void load_transposed(const Matrix<T>& lines, std::int64_t count, std::int64_t depth,
                                      Vec<T> (&square)[lanes<T>]) {
 #pragma GCC unroll 16
   for (int r = 0; r < lanes<T>; ++r) square[r] = r < count ? load_up_to(lines.at(r, 0), depth) : Vec<T>();
@@ -39,7 +39,7 @@ TAPEHEAD_INLINE void load_transposed(Matrix<T> lines, std::int64_t count, std::i
 /// Lays `count` lines of `depth` elements side by side: to[p * width + i] = line i, element p; zeros where
 /// count <= i < width.
 template <class T>
-void pack(std::int64_t count, std::int64_t width, std::int64_t depth, Matrix<T> lines, T* to) {
+void pack(std::int64_t count, std::int64_t width, std::int64_t depth, const Matrix<T>& lines, T* to) {
   constexpr std::int64_t L = lanes<T>;
   for (std::int64_t i = 0; i < width; i += L) {
     const std::int64_t n = std::min(L, count - i), w = std::min(L, width - i);

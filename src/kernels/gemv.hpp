@@ -16,7 +16,7 @@ namespace tapehead::kernels {
 /// sums = M x for rows that lie along memory: squares of M are transposed in registers, so that a lane sums a
 /// row.
 template <class T>
-void dots(std::int64_t m, std::int64_t k, Matrix<T> M, const T* x, std::int64_t x_step, T* sums) {
+void dots(std::int64_t m, std::int64_t k, const Matrix<T>& M, const T* x, std::int64_t x_step, T* sums) {
   constexpr std::int64_t L = lanes<T>;
   for (std::int64_t i = 0; i < m; i += L) {
     const std::int64_t rows = std::min(L, m - i);
@@ -34,7 +34,7 @@ void dots(std::int64_t m, std::int64_t k, Matrix<T> M, const T* x, std::int64_t 
 
 /// sums = M x for columns that lie along memory: one after the other is scaled and added, four in a turn.
 template <class T>
-void combine(std::int64_t m, std::int64_t k, Matrix<T> M, const T* x, std::int64_t x_step, T* sums) {
+void combine(std::int64_t m, std::int64_t k, const Matrix<T>& M, const T* x, std::int64_t x_step, T* sums) {
   constexpr std::int64_t L = lanes<T>;
   const auto turn = [&](std::int64_t p, auto columns) {
     for (std::int64_t i = 0; i < m; i += L) {
@@ -83,7 +83,7 @@ T dot(std::int64_t k, const T* x, std::int64_t x_step, const T* y, std::int64_t 
 
 /// y (+)= M x for a matrix that lies along memory one way or the other.
 template <class T>
-void matrix_vector(std::int64_t m, std::int64_t k, Matrix<T> M, const T* x, std::int64_t x_step, T* y,
+void matrix_vector(std::int64_t m, std::int64_t k, const Matrix<T>& M, const T* x, std::int64_t x_step, T* y,
                    std::int64_t y_step, bool add) {
   constexpr std::int64_t most = 1024;
   alignas(64) T sums[most];

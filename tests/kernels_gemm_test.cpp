@@ -2,6 +2,9 @@
 // it took.
 #include "kernels/gemm.hpp"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -132,6 +135,31 @@ void check(int64_t m, int64_t n, int64_t k, Layout a = Layout::rows, Layout b = 
   CHECK(untouched);
 }
 
+/// n numbers that end where a page begins which nobody may touch.
+template <class T>
+class Guarded {
+ public:
+  explicit Guarded(int64_t n) : page_(static_cast<std::size_t>(sysconf(_SC_PAGESIZE))) {
+    const std::size_t bytes = static_cast<std::size_t>(n) * sizeof(T);
+    size_ = (bytes / page_ + 2) * page_;
+    void* memory = mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANON, -1, 0);
+    REQUIRE(memory != MAP_FAILED);
+    memory_ = static_cast<char*>(memory);
+    REQUIRE(mprotect(memory_ + size_ - page_, page_, PROT_NONE) == 0);
+    data_ = reinterpret_cast<T*>(memory_ + size_ - page_ - bytes);
+    for (int64_t i = 0; i < n; ++i) data_[i] = static_cast<T>(next());
+  }
+  ~Guarded() { munmap(memory_, size_); }
+  Guarded(const Guarded&) = delete;
+  Guarded& operator=(const Guarded&) = delete;
+  T* data() const { return data_; }
+
+ private:
+  std::size_t page_, size_;
+  char* memory_;
+  T* data_;
+};
+
 // The tile is 12 x 2 vectors or 6 x 2, and a vector 2 to 16 elements: one below, at and above every edge for
 // each.
 constexpr int64_t edges[] = {1,  2,  3,  5,  6,  7,  11, 12, 13, 15, 16, 17, 23,
@@ -180,7 +208,7 @@ TEST_CASE_TEMPLATE("gemm: every pair of layouts, at every alignment", T, float, 
 }
 
 TEST_CASE_TEMPLATE("gemm: an element has the same bits on every path", T, float, double) {
-  const int64_t m = 61, n = 150, k = 2 * gemm_depth + 37;
+  const int64_t m = 61, n = 150, k = 3 * gemm_depth + 37;
   const auto size = static_cast<std::size_t>(m * n);
   for (Layout a : all_layouts)
     for (Layout b : all_layouts) {
@@ -212,6 +240,28 @@ TEST_CASE_TEMPLATE("gemm: an element has the same bits on every path", T, float,
         CHECK(ok);
       }
     }
+}
+
+TEST_CASE_TEMPLATE("gemm: nothing is read or written behind the end", T, float, double) {
+  for (const auto& of : Sizes<3>{{1, 1, 1},
+                                 {6, 8, 6},
+                                 {6, 6, 8},
+                                 {13, 37, 19},
+                                 {1, 37, 19},
+                                 {37, 1, 19},
+                                 {50, 70, 33},
+                                 {60, 131, 9}}) {
+    const int64_t m = of[0], n = of[1], k = of[2];
+    const Guarded<T> A(m * k), B(k * n), C(m * n);
+    for (bool a_turned : {false, true})
+      for (bool b_turned : {false, true}) {  // a fault ends the program: that these are reached is the test
+        gemm(m, n, k, A.data(), a_turned ? 1 : k, a_turned ? m : 1, B.data(), b_turned ? 1 : n,
+             b_turned ? k : 1, C.data(), n);
+        gemm(m, n, k, A.data(), a_turned ? 1 : k, a_turned ? m : 1, B.data(), b_turned ? 1 : n,
+             b_turned ? k : 1, C.data(), n, true);
+        CHECK(std::isfinite(C.data()[m * n - 1]));
+      }
+  }
 }
 
 TEST_CASE_TEMPLATE("gemm: nothing to do, nothing to sum", T, float, double) {

@@ -1,5 +1,6 @@
 // Caches: whatever way a sequence is cut into chunks, what decode() gives is those rows of attention over all
 // of it.
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -176,6 +177,23 @@ TEST_CASE("KVCache: copies share their rows and part ways") {
   CHECK(b.keys().to_vector() == std::vector<double>{1, 3, 4});
   CHECK(c.keys().to_vector() == std::vector<double>{1, 5});
   CHECK(a.keys().data() != b.keys().data());
+}
+
+TEST_CASE("KVCache: copies go on in threads of their own") {
+  KVCache<double> prompt({}, 40, 1);
+  prompt.append(zeros<double>({8, 1}), zeros<double>({8, 1}));
+  std::vector<KVCache<double>> copies(4, prompt);
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < copies.size(); ++i)
+    threads.emplace_back([&cache = copies[i], token = static_cast<double>(i + 1)] {
+      for (int step = 0; step < 32; ++step)
+        cache.append(full<double>({1, 1}, token), full<double>({1, 1}, token));
+    });
+  for (std::thread& thread : threads) thread.join();
+  for (std::size_t i = 0; i < copies.size(); ++i) {
+    CHECK(sum(copies[i].keys()).item() == 32 * static_cast<double>(i + 1));
+    CHECK(sum(copies[i].values()).item() == 32 * static_cast<double>(i + 1));
+  }
 }
 
 TEST_CASE("KVCache: what a tape knows is refused, a query of a tape is not") {

@@ -406,8 +406,8 @@ TEST_CASE("npz: compressed data that is damaged, or is not as long as it says") 
   CHECK(stream("\5\0\x92\0\0\0\0\0"s) ==
         "/a': compressed data is damaged");  // three words of one bit: by their lengths, too many
   CHECK(with([](Part& p) { p.bytes.clear(), p.packed = 0; }) == "/a': compressed data is cut short");
-  const auto packed = [&](const std::string& stream, std::uint64_t size) {
-    return npz_refusal(zip({{"a.npy", stream, 0, size, 8, stream.size()}}));
+  const auto packed = [&](const std::string& bytes, std::uint64_t size) {
+    return npz_refusal(zip({{"a.npy", bytes, 0, size, 8, bytes.size()}}));
   };
   const std::string header = npy("<f8", "(6,)", "");
   CHECK(packed(Deflate().bytes(array).run(400'000).end(), array.size()) ==  // 100 MB follow

@@ -3,15 +3,17 @@
 #include "kernels/gemm.hpp"
 
 #include <algorithm>
-#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bench.hpp"
 #include "peers.hpp"
+#include "tapehead/memory.hpp"
 #ifdef _OPENMP
 #include <omp.h>
 #endif
@@ -38,21 +40,36 @@ void our_threads([[maybe_unused]] int n) {
 #endif
 }
 
+/// Memory such as tensors have: on huge pages where it is large.
+template <class T>
+class Cells {
+ public:
+  explicit Cells(int64_t size) : bytes_(static_cast<std::size_t>(size) * sizeof(T)) {
+    data_ = static_cast<T*>(tapehead::detail::allocate(bytes_));
+    for (int64_t i = 0; i < size; ++i) data_[i] = static_cast<T>(i % 17) / T(16) - T(0.5);
+  }
+  ~Cells() { tapehead::detail::release(data_, bytes_); }
+  Cells(const Cells&) = delete;
+  Cells& operator=(const Cells&) = delete;
+  T* data() const { return data_; }
+  std::size_t bytes() const { return bytes_; }
+
+ private:
+  std::size_t bytes_;
+  T* data_;
+};
+
 template <class T>
 struct Problem {
-  explicit Problem(Size s) : size(s), A(cells(s.m, s.k)), B(cells(s.k, s.n)), C(cells(s.m, s.n)) {
-    for (std::size_t i = 0; i < A.size(); ++i) A[i] = static_cast<T>(i % 17) / T(16) - T(0.5);
-    for (std::size_t i = 0; i < B.size(); ++i) B[i] = static_cast<T>(i % 13) / T(12) - T(0.5);
-  }
-  static std::size_t cells(int64_t rows, int64_t cols) { return static_cast<std::size_t>(rows * cols); }
+  explicit Problem(Size s) : size(std::move(s)), A(size.m * size.k), B(size.k * size.n), C(size.m * size.n) {}
   double operations() const {
     return 2.0 * static_cast<double>(size.m) * static_cast<double>(size.n * size.k);
   }
   /// Each matrix once: what has to be moved at least.
-  double bytes() const { return static_cast<double>((A.size() + B.size() + C.size()) * sizeof(T)); }
+  double bytes() const { return static_cast<double>(A.bytes() + B.bytes() + C.bytes()); }
 
   Size size;
-  std::vector<T> A, B, C;
+  Cells<T> A, B, C;
 };
 
 template <class T>

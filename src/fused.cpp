@@ -110,17 +110,18 @@ std::vector<Tensor<T>> gradients(const char* name, const FusedProblem<T>& p, con
   return all;
 }
 
-// Several gradients from one backward run: it is done once for each dO that arrives, and each input fetches its part.
+// Several gradients from one backward run: it is done once in each walk back over a tape (the next one may have another
+// dO, or other tapes that record), and each input fetches its part.
 template <class T>
 struct Joint {
   const char* name;
   std::shared_ptr<const FusedProblem<T>> problem;
   std::vector<Tensor<T>> parts;
-  std::int64_t computed_for = 0;
+  std::int64_t walk = 0;
 
   Tensor<T> part(std::size_t i, const Tensor<T>& dO) {
-    if (dO.id() != computed_for || parts[i].header().storage == nullptr) parts = gradients(name, *problem, dO);
-    computed_for = dO.id();
+    if (walk != Tape<T>::walk() || parts[i].header().storage == nullptr) parts = gradients(name, *problem, dO);
+    walk = Tape<T>::walk();
     return std::exchange(parts[i], Tensor<T>());
   }
 };

@@ -70,6 +70,8 @@ const Tape<T>& Gradients<T>::tape() const {
 
 template <class T>
 constinit thread_local Tape<T>* Tape<T>::innermost_ = nullptr;
+template <class T>
+constinit thread_local std::int64_t Tape<T>::walk_ = 0;
 
 template <class T>
 Tape<T>::Tape() : outer_(innermost_), first_id_(detail::next_id()) {
@@ -241,7 +243,8 @@ void Tape<T>::walk_back(int from, const Tensor<T>& dy, const Visit& visit) const
   struct Suspend {
     bool& flag;
     bool before = std::exchange(flag, true);
-    ~Suspend() { flag = before; }
+    std::int64_t walk = std::exchange(walk_, detail::next_id());
+    ~Suspend() { flag = before, walk_ = walk; }
   } suspend{suspended_};
 
   std::vector<Tensor<T>> gradient(static_cast<std::size_t>(from) + 1);

@@ -186,6 +186,19 @@ TEST_CASE("fused gradients are values: differentiated again they throw and name 
   CHECK_NOTHROW(outer.backward(sum(again)));
 }
 
+TEST_CASE("fused gradients: what one walk back left behind, no other takes: other tapes record it") {
+  NumpyRandom rng(2);
+  const Tensor<double> q = rng.randn({3, 2}), k = rng.randn({4, 2}), v = rng.randn({4, 2}), dO = rng.randn({3, 2});
+  Tape<double> outer, keys, queries;
+  outer.watch(dO), keys.watch(k), queries.watch(q);
+  const auto out = flash_attention(q, k, v).out;
+  {
+    const Tape<double>::Paused no_records;
+    queries.backward(out, dO);  // dK is computed with dQ, and nobody fetches it
+  }
+  CHECK(outer.knows(keys.backward(out, dO)[k]));
+}
+
 TEST_CASE("sdpa: it chooses, tells, can be pinned, and refuses with each reason (row 15)") {
   NumpyRandom rng(4);
   const Tensor<double> q = rng.randn({2, 3, 7, 4}), k = rng.randn({2, 3, 9, 4}), v = rng.randn({2, 3, 9, 5});

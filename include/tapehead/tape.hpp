@@ -179,6 +179,8 @@ class Tape {
   }
   /// Goes back from a record as backward() does, and calls visit(record, its gradient) for each that is reached.
   void replay(int from, const Tensor<T>& dy, const std::function<void(int, const Tensor<T>&)>& visit) const;
+  /// The way back that this thread is on, by a number that no other one has: for pullbacks that share their work.
+  static std::int64_t walk() { return walk_; }
   /// While one of these lives, no tape of this thread records.
   class Paused {
    public:
@@ -209,6 +211,7 @@ class Tape {
   void walk_back(int from, const Tensor<T>& dy, const Visit& visit) const;
 
   static constinit thread_local Tape* innermost_;  // constinit: other files read it without asking for a start-up
+  static constinit thread_local std::int64_t walk_;
   Tape* outer_;
   mutable bool suspended_ = false;
   std::int64_t first_id_;                      // tensors born since have this id or more

@@ -8,6 +8,7 @@
 #   OPENMP=0            without OpenMP, which is used where the compiler has it
 #   PLAIN=1             the kernels' path without vector types
 #   WERROR=1            warnings are errors
+#   PRECOMPILED=0       every file reads its own headers (slower; shows an #include that is missing)
 #   CPPFLAGS, CXXFLAGS, LDFLAGS   added to ours
 #   V=1                 show the commands
 # Each combination has a build folder of its own; BUILD=dir chooses another.
@@ -19,6 +20,7 @@ DEBUG ?=
 SANITIZE ?=
 PLAIN ?=
 WERROR ?=
+PRECOMPILED ?= 1
 PREFIX ?= /usr/local
 DESTDIR ?=
 CHAPTER ?= chapters/02.03-attention
@@ -32,11 +34,11 @@ comma := ,
 space := $(subst ,, )
 BUILD ?= build/$(subst $(space),-,$(strip $(notdir $(CXX)) $(MARCH) $(if $(filter 1,$(DEBUG)),debug) \
   $(subst $(comma),-,$(SANITIZE)) $(if $(filter 0,$(OPENMP)),no-openmp) $(if $(filter 1,$(PLAIN)),plain) \
-  $(if $(filter 1,$(WERROR)),werror) $(USER_FLAGS)))
+  $(if $(filter 1,$(WERROR)),werror) $(if $(filter 0,$(PRECOMPILED)),own-headers) $(USER_FLAGS)))
 ifneq ($(strip $(CPPFLAGS)$(CXXFLAGS)$(LDFLAGS)),)
 USER_FLAGS := $(shell echo '$(CPPFLAGS) $(CXXFLAGS) $(LDFLAGS)' | cksum | cut -d' ' -f1)
 endif
-export CXX MARCH OPENMP DEBUG SANITIZE PLAIN WERROR BUILD
+export CXX MARCH OPENMP DEBUG SANITIZE PLAIN WERROR PRECOMPILED BUILD
 
 .DEFAULT_GOAL := help
 .SUFFIXES:
@@ -50,7 +52,7 @@ Q := $(if $(filter 1,$(V)),,@)
 say = $(if $(filter 1,$(V)),,@echo "  $(1)")
 
 # ---- flags -------------------------------------------------------------------------------------------------
-# FLAGS are the same for every file. -ffp-contract=fast is what g++ does by default and drops under -std=c++20;
+# FLAGS are the same for every file. -ffp-contract=fast is g++'s default, which clang++ has to be told;
 # the next two free loops from errno and from the order of floating-point exceptions, of which nothing here asks.
 # None of them lets a compiler assume that NaN or infinity does not occur.
 
@@ -78,6 +80,9 @@ export UBSAN_OPTIONS
 
 HEADERS := $(sort $(wildcard include/tapehead/*.hpp include/tapehead/kernels/*.hpp))
 LIB_SRC := $(sort $(wildcard src/*.cpp src/kernels/*.cpp))
+# Files whose loops are short: they call operations, write text or read files. Optimised less, they compile faster.
+CALM := $(sort $(wildcard $(addprefix src/,arrays.cpp cache.cpp gradcheck*.cpp jacobian.cpp nn_*.cpp np*.cpp \
+  paged_cache.cpp plot*.cpp prefix_tree.cpp print.cpp safetensors.cpp trace.cpp)))
 TEST_SRC := tests/main.cpp $(filter-out tests/main.cpp,$(sort $(wildcard tests/*.cpp)))
 BENCH_SRC := $(sort $(wildcard tests/bench/*.cpp))
 SECTION_SRC := $(sort $(wildcard $(CHAPTER)/[0-9][0-9]_*.cpp))
@@ -192,13 +197,49 @@ clean: ## delete the build folders
 
 # ---- rules -------------------------------------------------------------------------------------------------
 
+# Half of what compiling a file takes is reading the same headers: each kind of file finds them read already.
+# (A compiler that cannot use the result reads the copy beside it.) ALONE: a file with other flags or macros.
+ifneq ($(PRECOMPILED),0)
+precompiled = $(BUILD)/precompiled/$(1).hpp.gch
+included = $(if $(ALONE),,-include $(BUILD)/precompiled/$(1).hpp)
+endif
+$(BUILD)/precompiled/library.hpp.gch: OPT := $(OPT_LIBRARY)
+$(BUILD)/precompiled/calm.hpp.gch $(BUILD)/precompiled/programs.hpp.gch: OPT := $(OPT_PROGRAM)
+$(BUILD)/precompiled/tests.hpp.gch: OPT := $(OPT_PROGRAM) -O0
+
+$(BUILD)/precompiled/calm.hpp: .make/precompiled/library.hpp $(BUILD)/config.mk
+	@mkdir -p $(@D)
+	@cp $< $@
+
+$(BUILD)/precompiled/%.hpp: .make/precompiled/%.hpp $(BUILD)/config.mk
+	@mkdir -p $(@D)
+	@cp $< $@
+
+$(BUILD)/precompiled/%.hpp.gch: $(BUILD)/precompiled/%.hpp
+	$(call say,headers: $*)
+	$(Q)$(COMPILE) -Isrc -Itests $(OPT) -MMD -MP -MF $(@:.gch=.d) -x c++-header -c $< -o $@
+
 # The book's seeds, bit for bit: no multiply-adds but those that the code asks for.
 $(BUILD)/src/random.o: FILE_FLAGS := -ffp-contract=off
+$(BUILD)/src/random.o: ALONE := 1
 
-$(BUILD)/src/%.o: src/%.cpp $(BUILD)/config.mk
+# doctest itself is compiled here, which a macro in front of its header asks for.
+$(BUILD)/tests/main.o: ALONE := 1
+
+$(BUILD)/src/kernels/%.o: src/kernels/%.cpp $(BUILD)/config.mk
 	$(call say,$<)
 	@mkdir -p $(@D)
-	$(Q)$(COMPILE) -Isrc $(OPT_LIBRARY) $(FILE_FLAGS) -MMD -MP -c $< -o $@
+	$(Q)$(COMPILE) -Isrc $(OPT_LIBRARY) -MMD -MP -c $< -o $@
+
+$(CALM:src/%.cpp=$(BUILD)/src/%.o): $(BUILD)/src/%.o: src/%.cpp $(BUILD)/config.mk $(call precompiled,calm)
+	$(call say,$<)
+	@mkdir -p $(@D)
+	$(Q)$(COMPILE) -Isrc $(OPT_PROGRAM) $(call included,calm) -MMD -MP -c $< -o $@
+
+$(BUILD)/src/%.o: src/%.cpp $(BUILD)/config.mk $(call precompiled,library)
+	$(call say,$<)
+	@mkdir -p $(@D)
+	$(Q)$(COMPILE) -Isrc $(OPT_LIBRARY) $(FILE_FLAGS) $(call included,library) -MMD -MP -c $< -o $@
 
 $(BUILD)/tests/bench/%.o: tests/bench/%.cpp $(BUILD)/config.mk
 	$(call say,$<)
@@ -206,15 +247,15 @@ $(BUILD)/tests/bench/%.o: tests/bench/%.cpp $(BUILD)/config.mk
 	$(Q)$(COMPILE) -Isrc $(OPT_LIBRARY) -MMD -MP -c $< -o $@
 
 # Not optimised: what takes time in a test is the library, and this takes half as long to compile.
-$(BUILD)/tests/%.o: tests/%.cpp $(BUILD)/config.mk
+$(BUILD)/tests/%.o: tests/%.cpp $(BUILD)/config.mk $(call precompiled,tests)
 	$(call say,$<)
 	@mkdir -p $(@D)
-	$(Q)$(COMPILE) -Isrc $(OPT_PROGRAM) -O0 -MMD -MP -c $< -o $@
+	$(Q)$(COMPILE) -Isrc $(OPT_PROGRAM) -O0 $(call included,tests) -MMD -MP -c $< -o $@
 
-$(BUILD)/%.o: %.cpp $(BUILD)/config.mk
+$(BUILD)/%.o: %.cpp $(BUILD)/config.mk $(call precompiled,programs)
 	$(call say,$<)
 	@mkdir -p $(@D)
-	$(Q)$(COMPILE) -Isrc $(OPT_PROGRAM) -MMD -MP -c $< -o $@
+	$(Q)$(COMPILE) -Isrc $(OPT_PROGRAM) $(call included,programs) -MMD -MP -c $< -o $@
 
 $(LIB): $(LIB_SRC:%.cpp=$(BUILD)/%.o) $(BUILD)/sources
 	$(Q)rm -f $@ && ar rcs $@ $(filter %.o,$^)
@@ -233,5 +274,5 @@ $(BENCHES): %: %.o $(LIB)
 
 $(BUILD)/config.mk $(BUILD)/sources: ;
 
--include $(ALL_SRC:%.cpp=$(BUILD)/%.d)
+-include $(ALL_SRC:%.cpp=$(BUILD)/%.d) $(wildcard $(BUILD)/precompiled/*.d)
 -include $(sort $(wildcard tests/*/*.mk chapters/*/*.mk notebooks/*.mk))

@@ -1,0 +1,20 @@
+// What nearly every file of src/ reads, compiled once. Files still name what they use: PRECOMPILED=0 shows it.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <map>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "tapehead/tape.hpp"

@@ -15,16 +15,16 @@ Shape::Shape(const std::int64_t* first, const std::int64_t* last) {
   std::copy(first, last, sizes_);
 }
 
-std::int64_t Shape::numel() const {
+std::int64_t Shape::numel(const char* op) const {
   std::int64_t count = 1;
   bool empty = false, overflow = false;
   for (std::int64_t size : *this) {
-    if (size < 0) throw ShapeError(fmt::format("shape: {} has a negative size", str()));
+    if (size < 0) throw ShapeError(fmt::format("{}: {} has a negative size", op, str()));
     empty |= size == 0;
     overflow |= size != 0 && __builtin_mul_overflow(count, size, &count);
   }
   if (empty) return 0;
-  if (overflow) throw ShapeError(fmt::format("shape: {} has more than 2^63 - 1 elements", str()));
+  if (overflow) throw ShapeError(fmt::format("{}: {} has more than 2^63 - 1 elements", op, str()));
   return count;
 }
 

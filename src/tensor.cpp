@@ -102,7 +102,7 @@ void collect(const Nested<E>& nested, int depth, const Shape& shape, E*& out) {
 
 template <class E>
 Buffer<E>::Buffer(const Shape& shape, const char* op) : Buffer() {
-  header_->numel = shape.numel();
+  header_->numel = shape.numel(op);
   header_->storage = detail::new_storage(op, shape, header_->numel, sizeof(E));
   header_->data = header_->storage->elements();
   header_->shape = shape;
@@ -173,8 +173,8 @@ Tensor<E> Tensor<E>::unrecorded() const {
 }
 
 template <class E>
-Tensor<E> full(const Shape& shape, std::type_identity_t<E> value) {
-  Buffer<E> out(shape, "full");
+Tensor<E> full(const Shape& shape, std::type_identity_t<E> value, const char* op) {
+  Buffer<E> out(shape, op);
   std::fill_n(out.data(), out.numel(), value);
   return out;
 }
@@ -209,7 +209,7 @@ Tensor<E> from_vector(const std::vector<E>& values, const Shape& shape) {
 #define TAPEHEAD_TENSOR(E)                                         \
   template class Buffer<E>;                                        \
   template class Tensor<E>;                                        \
-  template Tensor<E> full<E>(const Shape&, std::type_identity_t<E>); \
+  template Tensor<E> full<E>(const Shape&, std::type_identity_t<E>, const char*); \
   template Tensor<E> eye<E>(std::int64_t);                         \
   template Tensor<E> from_vector<E>(const std::vector<E>&, const Shape&);
 TAPEHEAD_TENSOR(float)

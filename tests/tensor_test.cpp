@@ -58,7 +58,7 @@ TEST_CASE("tensor: impossible shapes throw before anything is allocated (row 39)
   CHECK(Shape{4740, 840, 840}.numel() == 3'344'544'000);
   CHECK(message<ShapeError>([&] { zeros<float>({huge + 2}); }).find("more memory than there can be") != std::string::npos);
   CHECK(message<ShapeError>([&] { zeros<float>({std::int64_t{1} << 32, std::int64_t{1} << 32}); }).find("2^63") != std::string::npos);
-  CHECK(message<ShapeError>([&] { zeros<float>({-1}); }) == "shape: (-1,) has a negative size");
+  CHECK(message<ShapeError>([&] { zeros<float>({-1}); }) == "zeros: (-1,) has a negative size");
   CHECK(message<ShapeError>([&] { zeros<float>({1, 1, 1, 1, 1, 1, 1}); }) == "shape: 7 axes; a tensor has at most 6");
   CHECK(message<Error>([&] { zeros<float>({huge / 8}); }).find("memory") == 0);
   CHECK(zeros<float>({0, huge, 4}).numel() == 0);

@@ -24,8 +24,8 @@ class Shape {
   const std::int64_t* begin() const { return sizes_; }
   const std::int64_t* end() const { return sizes_ + rank_; }
 
-  /// The number of elements. Throws ShapeError on a negative size, or where the count passes 2^63 - 1.
-  std::int64_t numel() const;
+  /// The number of elements. Throws ShapeError, naming `op`, on a negative size, or where the count passes 2^63 - 1.
+  std::int64_t numel(const char* op = "shape") const;
   /// "(2, 3)", "(5,)", "()": as NumPy writes them.
   std::string str() const;
 

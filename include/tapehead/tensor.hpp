@@ -173,11 +173,11 @@ class Tensor {
 
 // Making tensors. Shapes are written {2, 3}; {} is a zero-dimensional tensor with one element.
 template <class E>
-Tensor<E> full(const Shape& shape, std::type_identity_t<E> value);
+Tensor<E> full(const Shape& shape, std::type_identity_t<E> value, const char* op = "full");  // op: named in errors
 template <class E>
-Tensor<E> zeros(const Shape& shape) { return full<E>(shape, E{}); }
+Tensor<E> zeros(const Shape& shape) { return full<E>(shape, E{}, "zeros"); }
 template <class E>
-Tensor<E> ones(const Shape& shape) { return full<E>(shape, E{1}); }
+Tensor<E> ones(const Shape& shape) { return full<E>(shape, E{1}, "ones"); }
 template <class E>
 Tensor<E> zeros_like(const Tensor<E>& x) { return full<E>(x.shape(), E{}); }
 template <class E>

@@ -74,7 +74,8 @@ OPT_LIBRARY := -O3 -DNDEBUG
 OPT_PROGRAM := -O1 -DNDEBUG
 endif
 UBSAN_OPTIONS ?= print_stacktrace=1
-export UBSAN_OPTIONS
+ASAN_OPTIONS ?= allocator_may_return_null=1
+export UBSAN_OPTIONS ASAN_OPTIONS
 
 # ---- files -------------------------------------------------------------------------------------------------
 

@@ -19,6 +19,9 @@
 #include <vector>
 
 #include "kernels/vec.hpp"
+#ifdef _OPENMP
+#include <omp.h>
+#endif
 
 namespace bench {
 
@@ -67,10 +70,10 @@ struct Result {
   double ratio;    ///< its time over the first contender's in the same turn, the median: above 1 is slower
 };
 
-/// Lets the contenders take turns of about `turn` seconds, as many as fit into `budget` seconds each, five at
-/// least.
+/// Lets the contenders take turns of about `turn` seconds, as many as fit into `budget` seconds each, `least`
+/// at least.
 inline std::vector<Result> race(const std::vector<Contender>& contenders, double budget = 0.4,
-                                double turn = 0.01) {
+                                double turn = 0.01, double least = 5) {
   std::vector<int64_t> times;
   double longest = 0;
   for (const Contender& c : contenders) {
@@ -81,7 +84,7 @@ inline std::vector<Result> race(const std::vector<Contender>& contenders, double
     times.push_back(std::max<int64_t>(1, static_cast<int64_t>(static_cast<double>(n) * turn / t)));
     longest = std::max(longest, t / static_cast<double>(n) * static_cast<double>(times.back()));
   }
-  const int turns = static_cast<int>(std::clamp(budget / longest, 5.0, 201.0));
+  const int turns = static_cast<int>(std::clamp(budget / longest, least, 201.0));
   std::vector<std::vector<double>> seconds(contenders.size()), ratios(contenders.size());
   for (int i = 0; i < turns; ++i)
     for (std::size_t c = 0; c < contenders.size(); ++c) {
@@ -96,6 +99,20 @@ inline std::vector<Result> race(const std::vector<Contender>& contenders, double
                        quantile(ratios[c], 0.5)});
   }
   return results;
+}
+
+/// A contender's time over the first one's, if it was there.
+inline std::optional<double> ratio_of(const std::string& name, const std::vector<Result>& results) {
+  for (const Result& r : results)
+    if (r.name == name) return r.ratio;
+  return std::nullopt;
+}
+
+/// How many threads the library may use.
+inline void use_threads([[maybe_unused]] int n) {
+#ifdef _OPENMP
+  omp_set_num_threads(n);
+#endif
 }
 
 /// GFLOP/s of one core doing nothing but multiply-adds (two operations each), in enough chains to hide their

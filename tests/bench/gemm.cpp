@@ -2,7 +2,6 @@
 
 #include "kernels/gemm.hpp"
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -14,9 +13,6 @@
 #include "bench.hpp"
 #include "peers.hpp"
 #include "tapehead/memory.hpp"
-#ifdef _OPENMP
-#include <omp.h>
-#endif
 
 using namespace bench;
 namespace kernels = tapehead::kernels;
@@ -32,12 +28,6 @@ std::vector<Size> square(std::initializer_list<int64_t> sizes) {
   std::vector<Size> result;
   for (int64_t n : sizes) result.push_back({std::to_string(n), n, n, n});
   return result;
-}
-
-void our_threads([[maybe_unused]] int n) {
-#ifdef _OPENMP
-  omp_set_num_threads(n);
-#endif
 }
 
 /// Memory such as tensors have: on huge pages where it is large.
@@ -107,11 +97,7 @@ void compare(Report& report, Peers& peers, const std::string& title, const std::
     const double speed = 1e-9 * p->operations() / results[0].seconds;
     std::vector<std::optional<double>> row = {speed, 100 * results[0].spread, 100 * speed / peak,
                                               1e-6 * p->bytes()};
-    for (const char* name : {"OpenBLAS", "Eigen", "NumPy", "PyTorch"}) {
-      const auto at =
-          std::find_if(results.begin(), results.end(), [&](const Result& r) { return r.name == name; });
-      row.push_back(at == results.end() ? std::nullopt : std::optional(at->ratio));
-    }
+    for (const char* name : {"OpenBLAS", "Eigen", "NumPy", "PyTorch"}) row.push_back(ratio_of(name, results));
     report.row(s.name, row);
   }
 }
@@ -138,7 +124,7 @@ void two_threads(Report& report, Peers& peers) {
     if (gemm)
       theirs = times([=] { gemm(s.m, s.n, s.k, p->A.data(), p->B.data(), p->C.data()); },
                      [&](int n) { peers.blas.threads(n); });
-    report.row(s.name, {times([=] { ours(*p); }, our_threads), theirs});
+    report.row(s.name, {times([=] { ours(*p); }, use_threads), theirs});
   }
 }
 
@@ -147,7 +133,7 @@ void two_threads(Report& report, Peers& peers) {
 int main(int, char** argv) {
   Report report("gemm", argv[0]);
   Peers peers;
-  our_threads(1);
+  use_threads(1);
   peers.blas.threads(1);
   report.note(peers.blas.about());
   report.note(about_eigen());

@@ -7,18 +7,13 @@
 
 #include "bench.hpp"
 #include "kernels/gemm.hpp"
-#ifdef _OPENMP
-#include <omp.h>
-#endif
 
 using namespace bench;
 namespace kernels = tapehead::kernels;
 
 int main(int, char** argv) {
   Report report("ladder", argv[0]);
-#ifdef _OPENMP
-  omp_set_num_threads(1);
-#endif
+  use_threads(1);
   report.note("C = A B in float, one thread; src/kernels/gemm_ladder.cpp tells the idea of each rung.");
   for (int64_t n : {128, 512, 1024}) {
     const std::vector<float> A(static_cast<std::size_t>(n * n), 0.5f), B = A;

@@ -21,9 +21,9 @@ touch "$scratch/$chapter/01_first.cpp" "$scratch/$chapter/02_second.cpp"
 
 # ---- a book of two sections, and what is exactly true of it
 {
-  printf 'id\tsection\ttext\tvalues\tdecimals\tagrees\n'
+  printf 'id\tsection\ttext\tvalues\tdecimals\tagrees\tkind\tsource\tnote\n'
   printf 'pair\tOne\ta and b\t0.12 2.6E10\t\ttrue\n'
-  printf 'cut\tOne\tcut off, not rounded\t0.77\t\tfalse\n'
+  printf 'cut\tOne\tcut off, not rounded\t0.77\t\tfalse\tworked_example\tfull\tit is cut | off\n'
   printf 'listing\tOne\tnp.round(x, 2)\t1 0\t2\ttrue\n'
   printf 'says\tTwo\tit holds\t\t\ttrue\n'
   printf 'silent\tTwo\t\t\t\t\n'
@@ -90,16 +90,16 @@ top=$PWD
 cd "$scratch" || exit 1
 CASE=golden bin/01_first || exit 1
 
-# expect STATUS TEXT PROGRAM: it ends with that status (0 or 1; "dies": any other way) and its output has TEXT in it
+# expect STATUS TEXT PROGRAM...: it ends with that status (0 or 1; "dies": any other way) and its output has TEXT in it
 expect() {
-  ("$3" >output 2>&1; exit $?) 2>/dev/null
+  ("${@:3}" >output 2>&1; exit $?) 2>/dev/null
   local status=$?
   ((status > 1)) && status=dies
   if [[ $status == "$1" && $(cat output) == *"$2"* ]]; then
     passed=$((passed + 1))
   else
     failed=$((failed + 1))
-    echo "CASE=${CASE-} $3: expected status $1 and '$2', got status $status and:"
+    echo "CASE=${CASE-} ${*:3}: expected status $1 and '$2', got status $status and:"
     sed 's/^/    /' output
   fi
 }
@@ -136,8 +136,13 @@ expect 1 '02_second: has not run to its end since it was built' bin/report
 expect 0 '' bin/02_second
 expect 0 '6 entries: 3 agree, 1 errata, 2 exact where the book prints no figure, 0 differ, 0 not covered' bin/report
 expect 0 'erratum: cut (make run S=01)' bin/report
+expect 0 '| place | 2.3, One: worked example (only in the longer version of the chapter) |' bin/report --errata
+expect 0 '| exact | 0.78, from 0.7784 |' bin/report --errata
+expect 0 'it is cut \| off' bin/report --errata
+expect 0 '1 of 6' bin/report --errata
 first left 0 ''
 expect 1 'no program that ran speaks of it' bin/report
+expect 1 'not every entry has been recomputed' bin/report --errata
 first wrong 1 ''
 expect 1 '2 agree, 1 errata, 2 exact where the book prints no figure, 1 differ' bin/report
 first right 0 ''

@@ -10,6 +10,7 @@
 #include <map>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "claims.hpp"
 
@@ -45,8 +46,20 @@ void lookup_as_a_product(Book& book) {
   book.expect("a lookup is a product with a one-hot row", equal(matmul(found, values), values[1]));
 
   // Soften the pick: softmax shares 1 out among the keys, the more evenly the higher the temperature.
-  for (const double temperature : {10.0, 1.0, 0.1, 0.01})
-    fmt::print("softmax(scores / {:<4}) = {}\n", temperature, round(softmax(scores / temperature, -1), 3));
+  std::vector<Series> shares;
+  for (const double temperature : {10.0, 1.0, 0.1, 0.01}) {
+    const Tensor<double> weights = softmax(scores / temperature, -1);
+    fmt::print("softmax(scores / {:<4}) = {}\n", temperature, round(weights, 3));
+    if (temperature > 0.01)
+      shares.push_back({fmt::format("temperature {}", temperature), {}, weights.to_vector()});
+  }
+  book.draw("soft_lookup",
+            bars_svg({"paris", "tokyo", "lima"}, shares,
+                     {.title = "Looking up tokyo, softer and harder",
+                      .description = "Bars: the share of each key at three temperatures. At 10 "
+                                     "all are nearly equal; at 0.1 tokyo has everything.",
+                      .y_axis = "weight",
+                      .height = 280}));
   book.expect("at temperature 0.01 the soft lookup is the hard one",
               allclose(softmax(scores / 0.01, -1), found, 0, 1e-14));
 }

@@ -59,6 +59,23 @@ void all_queries(Book& book, const Tensor<double>& Q, const Tensor<double>& K, c
   const auto O = matmul(A, V);                // (n, d_v)
   fmt::print("A = softmax(Q Kᵀ / √d_k) =\n{}\nO = A V =\n{}\n", round(A, 3), round(O, 3));
 
+  const auto first = V.select(1, 0).to_vector(), second = V.select(1, 1).to_vector();
+  const Series values{"values", first, second, Style::points, {"v₀", "v₁", "v₂", "v₃", "v₄"}};
+  Series hull = convex_hull(values);
+  hull.name = "their convex hull";
+  const Series outputs{"outputs",
+                       O.select(1, 0).to_vector(),
+                       O.select(1, 1).to_vector(),
+                       Style::points,
+                       {"o₀", "o₁", "o₂", "o₃", "o₄"}};
+  book.draw("convex_hull",
+            plot_svg({hull, values, outputs},
+                     {.title = "Outputs are blends: none leaves the hull of the values",
+                      .description = "Five values in the plane, their convex hull, and the five outputs, all "
+                                     "of them well inside it.",
+                      .x_axis = "first component",
+                      .y_axis = "second component"}));
+
   bool same = true;
   for (std::int64_t i = 0; i < n; ++i) same &= allclose(O[i], attend(Q[i], K, V), 0, 1e-14);
   book.expect("row i of the batch is query i on its own", same);

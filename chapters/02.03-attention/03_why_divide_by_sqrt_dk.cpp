@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <vector>
 
 #include "claims.hpp"
 
@@ -69,14 +70,73 @@ void spread_of_scores(Book& book, double one) {
              fmt::format("{:.1f} on average, beyond ±20 one in {:.0f}", mean_abs, 1 / tail));
 }
 
+// Every head size from 1 to 1024: 1024 scores each, their variance under three scales; then in rows of 16,
+// what softmax makes of the raw and of the scaled ones.
+void every_size(Book& book) {
+  NumpyRandom rng(0);
+  Series raw{"no scale"}, rooted{"over √d_k"}, divided{"over d_k"};
+  Series weight{"weight, no scale"}, slope{"|J|, no scale"}, weight_scaled{"weight, over √d_k"},
+      slope_scaled{"|J|, over √d_k"};
+  slope.style = slope_scaled.style = Style::dashed;
+  const auto add = [](Series& s, std::int64_t d_k, double y) {
+    s.x.push_back(static_cast<double>(d_k)), s.y.push_back(y);
+  };
+  const auto softened = [&](const Tensor<double>& s, std::int64_t d_k, Series& largest, Series& size) {
+    const auto A = softmax(s.reshape({64, 16}), -1);
+    double norms = 0;
+    for (std::int64_t i = 0; i < 64; ++i) norms += norm(jacobian(A[i])).item();
+    add(largest, d_k, mean(max(A, -1)).item());
+    add(size, d_k, norms / 64);
+  };
+  fmt::print("\n          variance                      largest weight     |J|\n");
+  fmt::print("  d_k     raw     over √d_k  over d_k   raw    scaled      raw    scaled\n");
+  for (std::int64_t d_k = 1; d_k <= 1024; d_k *= 2) {
+    const auto s = sum(rng.randn({1024, d_k}) * rng.randn({1024, d_k}), 1);
+    const auto d = static_cast<double>(d_k);
+    add(raw, d_k, var(s, {}, 0).item());
+    add(rooted, d_k, var(s / std::sqrt(d), {}, 0).item());
+    add(divided, d_k, var(s / d, {}, 0).item());
+    softened(s, d_k, weight, slope);
+    softened(s / std::sqrt(d), d_k, weight_scaled, slope_scaled);
+    fmt::print("{:5} {:8.2f} {:9.2f} {:12.5f} {:7.3f} {:7.3f} {:10.4f} {:7.4f}\n", d_k, raw.y.back(),
+               rooted.y.back(), divided.y.back(), weight.y.back(), weight_scaled.y.back(), slope.y.back(),
+               slope_scaled.y.back());
+  }
+  fmt::print("variance grows like d_k to the power {:.1f}, {:.1f}, {:.1f}\n",
+             chapter::fitted_exponent(raw.x, raw.y), std::abs(chapter::fitted_exponent(rooted.x, rooted.y)),
+             chapter::fitted_exponent(divided.x, divided.y));
+  book.draw("variance", plot_svg({raw, rooted, divided},
+                                 {.title = "The variance of 1024 scores",
+                                  .description = "Variance against d_k from 1 to 1024, both logarithmic. "
+                                                 "Without a scale it rises like d_k; over the root of d_k it "
+                                                 "stays at 1; over d_k it falls like 1 / d_k.",
+                                  .x_axis = "d_k",
+                                  .y_axis = "variance of the score",
+                                  .x_scale = Scale::log2,
+                                  .y_scale = Scale::log10}));
+  book.draw(
+      "saturation",
+      plot_svg({weight, slope, weight_scaled, slope_scaled},
+               {.title = "Saturation, and the gradient that dies with it",
+                .description = "Largest of 16 weights and size of the softmax Jacobian against d_k. "
+                               "Without a scale the weight rises to 1 and the Jacobian falls to 0; with "
+                               "it both stay where they are.",
+                .x_axis = "d_k",
+                .y_axis = "mean over 64 rows of 16 keys",
+                .x_scale = Scale::log2}));
+  book.expect("scaled, neither weights nor gradient know how large d_k is",
+              std::abs(slope_scaled.y.back() - slope_scaled.y[4]) < 0.05);
+}
+
 // A logit three standard deviations out at d_k = 64, the rest at 0: nearly one-hot, and nearly no gradient.
 void saturation(Book& book) {
   book.claim("three_sigma_64").value(24 / std::sqrt(64.0)).printed(24 / std::sqrt(64.0));
   book.claim("e24").value(exp(scalar(24.0))).printed(exp(scalar(24.0)));
 
-  const auto a = softmax(Tensor<double>{24, 0, 0, 0}, -1);
+  const Tensor<double> scores{24, 0, 0, 0};
+  const auto a = softmax(scores, -1);
   const auto J = jacobian(a);
-  fmt::print("\nsoftmax([24, 0, 0, 0]) = {}\nits Jacobian, at most {:.1e}\n", a, max(abs(J)).item());
+  fmt::print("\nsoftmax({}) = {}\nits Jacobian, at most {:.1e}\n", scores, a, max(abs(J)).item());
   book.claim("e24_one_hot")
       .values({{"weights", a}, {"jacobian", J}, {"jacobian_max_abs", max(abs(J))}})
       .holds(a.at({0}) > 1 - 1e-9 && max(abs(J)).item() < 1.2e-10,
@@ -112,6 +172,7 @@ void worked_example(Book& book) {
 int main(int, char** argv) {
   Book book(argv[0], "Why Divide by √d_k? The Variance Argument");
   spread_of_scores(book, one_term(book));
+  every_size(book);
   saturation(book);
   worked_example(book);
   return book.close();

@@ -79,6 +79,8 @@ void sanity_check(Book& book) {
 
   book.draw("sanity_weights", w,
             {.title = "The sanity example: what the query takes from each key",
+             .description =
+                 "One query and three keys: most of the weight is on key 1, the others have equal parts.",
              .row_axis = "query",
              .column_axis = "key",
              .precision = 3,
@@ -116,11 +118,26 @@ void hard_retrieval_in_the_limit(Book& book) {
     const auto w = scaled_dot_product_attention(Tensor<double>{{0.1, component, 0.1, 0.0}}, K, V).weights;
     weight.push_back(w.at({0, 1}));
     rest.push_back(w.at({0, 0}) + w.at({0, 2}));
-    fmt::print("{:5} {:18.15f} {:20.3g}\n", component, weight.back(), rest.back());
+    fmt::print("{:5} {:18.12f} {:20.3g}\n", component, weight.back(), rest.back());
   }
   book.claim("query_limit")
       .values({{"weight_key1", from_vector(weight, {7})}, {"one_minus", from_vector(rest, {7})}})
       .holds(weight.back() == 1, "the weight is exactly 1 in double from q[1] = 100 on");
+
+  Series one{"key 1"}, others{"key 0, and key 2"};
+  for (double component = 0.1; component < 40; component *= std::exp2(0.25)) {
+    const auto w = scaled_dot_product_attention(Tensor<double>{{0.1, component, 0.1, 0.0}}, K, V).weights;
+    one.x.push_back(component), one.y.push_back(w.at({0, 1}));
+    others.x.push_back(component), others.y.push_back(w.at({0, 0}));
+  }
+  book.draw("hard_limit", plot_svg({one, others}, {.title = "Hard retrieval is the limit",
+                                                   .description = "Weights against the query's second "
+                                                                  "component. At 0.1 all three keys have a "
+                                                                  "third; by 30 key 1 has everything.",
+                                                   .x_axis = "q[1]",
+                                                   .y_axis = "weight",
+                                                   .x_scale = Scale::log10,
+                                                   .height = 300}));
 
   const Tensor<double> Q30{{0.1, 30.0, 0.1, 0.0}};
   const auto [out, w] = scaled_dot_product_attention(Q30, K, V);

@@ -34,13 +34,16 @@ void causal_attention(Book& book) {
   // Query 0 has nobody but itself.
   fmt::print("row 0 weight: {}\n", round(w[0], 3));
 
-  book.draw("causal_weights", w,
-            {.title = "Causal attention: no weight on what comes later",
-             .row_axis = "query",
-             .column_axis = "key",
-             .precision = 3,
-             .low = 0,
-             .high = 1});
+  book.draw(
+      "causal_weights", w,
+      {.title = "Causal attention: no weight on what comes later",
+       .description = "A 4 by 4 matrix of attention weights. Query i has weight on keys 0 to i only; above "
+                      "the diagonal all is zero.",
+       .row_axis = "query",
+       .column_axis = "key",
+       .precision = 3,
+       .low = 0,
+       .high = 1});
 
   book.claim("causal_mask_4").value(causal_mask(4)).note("the lower triangle");
   book.expect("causal_mask(4) is the lower triangle", equal(causal_mask(4), lower_triangle(4)));
@@ -72,12 +75,17 @@ void causal_attention(Book& book) {
 // Two sequences of lengths 3 and 5 in one batch: causal AND not padding.
 void padded_batch(Book& book) {
   const std::int64_t L = 5, d = 4;
-  const auto mask = padding_mask({3, 5}, L) & causal_mask(L);  // (2, 1, 1, 5) & (5, 5) -> (2, 1, 5, 5)
-  for (const std::int64_t b : {0, 1})
-    book.draw(fmt::format("mask_{}", b), mask[b][0],
-              {.title = fmt::format("Causal and {} of 5 keys", b == 0 ? 3 : 5),
-               .row_axis = "query",
-               .column_axis = "key"});
+  const auto padding = padding_mask({3, 5}, L);  // (2, 1, 1, 5)
+  const auto mask = padding & causal_mask(L);    // & (5, 5) -> (2, 1, 5, 5)
+  const auto grid = [&](const char* figure, const char* title, const char* description, Tensor<bool> x) {
+    book.draw(figure, x,
+              {.title = title, .description = description, .row_axis = "query", .column_axis = "key"});
+  };
+  grid("mask_causal", "Causal", "5 by 5 grid, filled on and below the diagonal.", causal_mask(L));
+  grid("mask_padding", "3 of 5 keys", "5 by 5 grid, the first three columns filled.",
+       broadcast_to(padding[0][0], {L, L}));
+  grid("mask_both", "Both", "5 by 5 grid, filled on and below the diagonal in the first three columns.",
+       mask[0][0]);
 
   NumpyRandom rng(2);
   const auto Q = rng.randn({2, 1, L, d}), K = rng.randn({2, 1, L, d}), V = rng.randn({2, 1, L, d});
@@ -90,14 +98,20 @@ void padded_batch(Book& book) {
                        attention(short_one(Q), short_one(K), short_one(V), {.causal = true}).out, 0, 1e-14));
 }
 
-// x as float16 keeps it: 11 significant bits, nothing finite beyond 65504.
-double as_float16(double x) {
-  const double spacing = std::exp2(std::floor(std::log2(std::abs(x))) - 10);
-  const double rounded = std::nearbyint(x / spacing) * spacing;
-  return std::abs(rounded) > 65504 ? std::copysign(inf, x) : rounded;
-}
-
+// A query without a single key, its four scores filled with something very negative, in 16 bits.
 void what_to_fill_with(Book& book) {
+  const NumberFormat format = float16;
+  fmt::print("\nfill        in {:8}  weights of a row with nothing to see\n", format.name);
+  for (const double fill : {-inf, -1e9, -65504.0}) {
+    const auto scores = round_to(format, full<double>({4}, fill));
+    fmt::print("{:<11} {:<12} {}\n", fill, scores.at({0}), softmax(scores, -1));
+  }
+  const auto nothing = full<double>({4}, -inf);
+  fmt::print("EmptyRows::zero          {}\n", softmax(nothing, -1, EmptyRows::zero));
+  book.expect("in float16 -1e9 is -inf, and the row is NaN again",
+              std::isnan(softmax(round_to(float16, full<double>({4}, -1e9)), -1).at({0})));
+
+  const auto as_float16 = [](double x) { return round_to(float16, scalar(x)).item(); };
   book.claim("low_precision_fill")
       .values({{"float16", as_float16(-1e9)},
                {"float32", -1e9f},

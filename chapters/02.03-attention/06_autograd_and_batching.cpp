@@ -69,8 +69,9 @@ void batches_and_heads(Book& book) {
   // Dropout drops weights and scales the others up, so that nothing changes on average.
   const auto one = ones<float>({1, 1, 100, 100});
   TorchRandom coin(1);
-  const auto dropped = sdpa<float>(one, one, one, {}, 0.25, false, &coin);
-  fmt::print("dropout 0.25 over 10000 equal weights: mean output {:.3f}\n", mean(dropped).item());
+  const double p = 0.25;
+  const auto dropped = sdpa<float>(one, one, one, {}, p, false, &coin);
+  fmt::print("dropout {} over 10000 equal weights: mean output {:.3f}\n", p, mean(dropped).item());
   book.expect("with dropout the mean stays", std::abs(mean(dropped).item() - 1) < 0.01f);
 }
 
@@ -80,15 +81,20 @@ void autograd(Book& book) {
   const auto q = rng.randn({2, 3}), k = rng.randn({4, 3}), v = rng.randn({4, 5});
   Tape<double> tape;
   tape.watch({{"q", q}, {"k", k}, {"v", v}});
-  const auto grad = tape.backward(sum(sdpa(q, k, v)));
+  const auto length = [&](const Tensor<double>& query) {
+    const auto out = sdpa(query, k, v);
+    return sum(out * out);
+  };
+  const auto grad = tape.backward(length(q));
   fmt::print("\n{} records; gradients of shapes {}, {}, {}\n", tape.size(), grad[q].shape().str(),
              grad[k].shape().str(), grad[v].shape().str());
 
-  const auto nudge = [&](double h) {
-    return sum(sdpa(q + h * Tensor<double>{{1, 0, 0}, {0, 0, 0}}, k, v)).item();
-  };
+  fmt::print("\n{}\n", tape.mermaid());
+
+  const auto nudge = [&](double h) { return length(q + h * Tensor<double>{{1, 0, 0}, {0, 0, 0}}).item(); };
   const double slope = (nudge(1e-6) - nudge(-1e-6)) / 2e-6;
-  fmt::print("d sum(out) / d q[0, 0]: tape {:.6f}, by nudging q[0, 0] {:.6f}\n", grad[q].at({0, 0}), slope);
+  fmt::print("d sum(out * out) / d q[0, 0]: tape {:.6f}, by nudging q[0, 0] {:.6f}\n", grad[q].at({0, 0}),
+             slope);
   book.expect("the tape's gradient is the slope", std::abs(grad[q].at({0, 0}) - slope) < 1e-8);
 }
 

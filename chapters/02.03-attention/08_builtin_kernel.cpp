@@ -4,6 +4,9 @@
 // dispatcher: what it would run, what it ran, and how it refuses.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "claims.hpp"
 
 using namespace tapehead;
@@ -12,6 +15,38 @@ using chapter::Book;
 namespace {
 
 double apart(const Tensor<float>& a, const Tensor<float>& b) { return max(abs(a - b)).item(); }
+
+// How it can do without the matrix. After m keys it holds three things: the largest score so far, the sum of
+// exponentials, and the blend of values; together they are exactly attention over those m keys, and the next
+// key only corrects them.
+void one_key_at_a_time(Book& book) {
+  NumpyRandom rng(0);
+  const auto q = rng.randn({1, 8}), K = rng.randn({40, 8}), V = rng.randn({40, 1});
+  Series so_far{"after m keys"}, in_the_end{"all 40 keys"};
+  in_the_end.style = Style::dashed;
+  const double all = attention(q, K, V).out.item();
+  double top = -1e300, total = 0, blend = 0;
+  bool exact = true;
+  for (std::int64_t m = 0; m < 40; ++m) {
+    const double s = (matmul(q, K[m]) / std::sqrt(8.0)).item(), before = top;
+    top = std::max(top, s);
+    total = total * std::exp(before - top) + std::exp(s - top);
+    blend = blend * std::exp(before - top) + std::exp(s - top) * V.at({m, 0});
+    const auto direct = attention(q, K.slice(0, 0, m + 1), V.slice(0, 0, m + 1)).out;
+    exact &= std::abs(blend / total - direct.item()) < 1e-13;
+    so_far.x.push_back(static_cast<double>(m + 1)), so_far.y.push_back(blend / total);
+    in_the_end.x.push_back(static_cast<double>(m + 1)), in_the_end.y.push_back(all);
+  }
+  fmt::print("\none key at a time: {:.6f}, all at once: {:.6f}\n", so_far.y.back(), all);
+  book.draw("online", plot_svg({so_far, in_the_end},
+                               {.title = "One query's output while the keys come in",
+                                .description = "The output after the first m of 40 keys, against m: it jumps "
+                                               "at first, and ends on the line of all 40.",
+                                .x_axis = "keys seen, m",
+                                .y_axis = "output",
+                                .height = 300}));
+  book.expect("after m keys the online softmax holds attention over these m", exact);
+}
 
 void which_kernel_runs(Book& book, const Tensor<float>& q, const Tensor<float>& k, const Tensor<float>& v) {
   fmt::print("\nattention(q, k, v, is_causal) of {} would run\n{}", q.shape().str(),
@@ -74,6 +109,7 @@ int main(int, char** argv) {
       .holds(apart(ours, ref) < 2e-6 && allclose(ours, ref, 0, 1e-5),
              "less than 2e-6 apart, and both PyTorch's numbers");
 
+  one_key_at_a_time(book);
   which_kernel_runs(book, q, k, v);
 
   // What the fused kernel is for: 8192 tokens have 8192² weights a head, 256 MiB in float; it holds a few

@@ -1,7 +1,7 @@
 // Cost, Complexity & What the Gradients Look Like: the quadratic bottleneck
 //
-// The scores of n tokens are an n x n matrix: counted, weighed in bytes, and timed. The times double twice
-// with each line; the memory need not.
+// The scores of n tokens are an n x n matrix: counted, weighed in bytes, and timed. Twice the tokens take
+// four times as long either way; the memory need not.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,42 +17,101 @@ namespace {
 double entries(double n) { return n * n; }
 double multiply_adds(double n, double d) { return 2 * n * n * d; }  // Q Kᵀ and A V, n² d each
 
-// The shortest of ten runs, in milliseconds.
+// The shortest of up to ten runs, in milliseconds; fewer where they are long.
 template <class F>
 double milliseconds(const F& f) {
+  using Clock = std::chrono::steady_clock;
+  const auto since = [](Clock::time_point start) {
+    return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+  };
   double best = 1e300;
-  for (int i = 0; i < 10; ++i) {
-    const auto start = std::chrono::steady_clock::now();
+  const auto begin = Clock::now();
+  for (int i = 0; i < 10 && (i < 2 || since(begin) < 200); ++i) {
+    const auto start = Clock::now();
     f();
-    best = std::min(
-        best, std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
+    best = std::min(best, since(start));
   }
   return best;
+}
+
+// The most memory that f held at once beyond what was held before, in KiB.
+template <class F>
+double kibibytes(const F& f) {
+  const std::int64_t before = memory_use().bytes;
+  reset_peak_memory();
+  f();
+  return static_cast<double>(memory_use().peak_bytes - before) / 1024;
+}
+
+struct Cost {
+  Series eager_ms{"eager", {}, {}, Style::line_points}, flash_ms{"flash", {}, {}, Style::line_points};
+  Series eager_kib = eager_ms, flash_kib = flash_ms;
+};
+void add(Series& s, std::int64_t n, double y) { s.x.push_back(static_cast<double>(n)), s.y.push_back(y); }
+
+// What the matrix costs to compute and to keep, and what remains where it is not kept.
+Cost measured(Book& book, std::int64_t d) {
+  TorchRandom rng(0);
+  Cost cost;
+  bool counted = true, same = true;
+  fmt::print("    n   entries of A      bytes   multiply-adds\n");
+  for (const std::int64_t n : {256, 512, 1024, 2048}) {
+    const auto Q = rng.randn({n, d}), K = rng.randn({n, d}), V = rng.randn({n, d});
+    Tensor<float> weights, out;
+    const auto eager = [&] { weights = attention(Q, K, V).weights; };
+    const auto flash = [&] { out = flash_attention(Q, K, V).out; };
+    add(cost.eager_kib, n, kibibytes(eager));
+    add(cost.flash_kib, n, kibibytes(flash));
+    add(cost.eager_ms, n, milliseconds(eager));
+    add(cost.flash_ms, n, milliseconds(flash));
+    fmt::print("{:5} {:14} {:10} {:15.0f}\n", n, weights.numel(), weights.numel() * 4,
+               multiply_adds(static_cast<double>(n), static_cast<double>(d)));
+    counted &= weights.numel() == n * n;
+    same &= allclose(out, attention(Q, K, V).out, 0, 1e-5);
+  }
+  book.expect("n tokens have n² weights", counted);
+  book.expect("the kernel that never stores them gives the same output", same);
+  return cost;
+}
+
+void show(Book& book, const Cost& c, std::int64_t d) {
+  const auto exponent = [](const Series& s) { return chapter::fitted_exponent(s.x, s.y); };
+  fmt::print("\nmeasured here: one head, d = {}, float\n", d);
+  fmt::print("    n     eager ms   flash ms    eager KiB   flash KiB\n");
+  for (std::size_t i = 0; i < c.eager_ms.x.size(); ++i)
+    fmt::print("{:5} {:12.2f} {:10.2f} {:12.0f} {:11.0f}\n", c.eager_ms.x[i], c.eager_ms.y[i],
+               c.flash_ms.y[i], c.eager_kib.y[i], c.flash_kib.y[i]);
+  fmt::print("n^p, p = {:9.2f} {:10.2f} {:12.2f} {:11.2f}\n", exponent(c.eager_ms), exponent(c.flash_ms),
+             exponent(c.eager_kib), exponent(c.flash_kib));
+  const auto plot = [&](const char* figure, const char* title, const char* unit, const Series& eager,
+                        const Series& flash) {
+    const auto named = [&](Series s) {
+      s.name += fmt::format(", n to the {:.2f}", exponent(s));
+      return s;
+    };
+    book.draw(figure, plot_svg({named(eager), named(flash)},
+                               {.title = title,
+                                .description = fmt::format("{} against n, both logarithmic, with the fitted "
+                                                           "exponents: a sample from one machine.",
+                                                           title),
+                                .x_axis = "tokens, n",
+                                .y_axis = unit,
+                                .x_scale = Scale::log2,
+                                .y_scale = Scale::log10,
+                                .height = 300}));
+  };
+  plot("sample_time", "Time of one head", "milliseconds", c.eager_ms, c.flash_ms);
+  plot("sample_memory", "Memory of one head", "KiB at most", c.eager_kib, c.flash_kib);
+  book.expect("memory grows like n² with the matrix, and about like n without",
+              exponent(c.flash_kib) < 1.3 && exponent(c.eager_kib) > 1.7);
 }
 
 }  // namespace
 
 int main(int, char** argv) {
   Book book(argv[0], "Cost, Complexity & What the Gradients Look Like: the quadratic bottleneck");
-
   const std::int64_t d = 64;
-  TorchRandom rng(0);
-  fmt::print("one head, d = {}, float; milliseconds with the weights stored, and by the fused kernel\n", d);
-  fmt::print("    n   entries of A      bytes   multiply-adds   stored    fused\n");
-  bool counted = true, same = true;
-  for (const std::int64_t n : {256, 512, 1024, 2048}) {
-    const auto Q = rng.randn({n, d}), K = rng.randn({n, d}), V = rng.randn({n, d});
-    Tensor<float> weights, out;
-    const double stored = milliseconds([&] { weights = attention(Q, K, V).weights; });
-    const double fused = milliseconds([&] { out = flash_attention(Q, K, V).out; });
-    fmt::print("{:5} {:14} {:10} {:15.0f} {:8.2f} {:8.2f}\n", n, weights.numel(), weights.numel() * 4,
-               multiply_adds(static_cast<double>(n), d), stored, fused);
-    counted &= weights.numel() == n * n;
-    same &= allclose(out, attention(Q, K, V).out, 0, 1e-5);
-  }
-
-  book.expect("n tokens have n² weights", counted);
-  book.expect("the kernel that never stores them gives the same output", same);
+  show(book, measured(book, d), d);
 
   const double n = 8192, bytes = 4 * entries(n);
   book.claim("scores_entries_8192").value(entries(n)).printed(entries(n));
@@ -64,7 +123,7 @@ int main(int, char** argv) {
       .values({{"bytes", all}, {"GB", all / 1e9}, {"GiB", all / (1 << 30)}})
       .printed(all / 1e9)
       .note("274.877906944 GB exactly: 32 * 32 times the unrounded 268.435456 MB");
-  const double ratio = multiply_adds(2 * n, d) / multiply_adds(n, d);
+  const double ratio = multiply_adds(2 * n, 64) / multiply_adds(n, 64);
   book.claim("quadratic_doubling")
       .value(ratio)
       .holds(ratio == 4 && entries(2 * n) / entries(n) == 4, "4 times");

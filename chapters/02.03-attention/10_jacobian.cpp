@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -19,6 +20,19 @@ namespace {
 // J = diag(a) - a aᵀ: J[m, l] = ∂a_m / ∂s_l = a_m (δ_ml - a_l).
 Tensor<double> softmax_jacobian(const Tensor<double>& a) {
   return a * eye<double>(a.size(0)) - unsqueeze(a, 1) * a;
+}
+
+// The Jacobian of a softmax that shares 1 out, and of one that gives it all to one key.
+void draw(Book& book, const char* figure, const std::string& what, const Tensor<double>& scores) {
+  const auto J = softmax_jacobian(softmax(scores, -1));
+  book.draw(figure, J,
+            {.title = what,
+             .description = fmt::format("4 by 4 Jacobian; its largest entry is {:.2g}", max(abs(J)).item()),
+             .row_axis = "weight",
+             .column_axis = "score",
+             .precision = 4,
+             .low = -0.25,
+             .high = 0.25});
 }
 
 void one(Book& book, const char* id, const char* what, const Tensor<double>& scores) {
@@ -52,6 +66,25 @@ void value_path(Book& book) {
           "the gradient of value j is its weight; other components get none");
 }
 
+// One input in all three roles: how much of its gradient comes by the values, how much by queries and keys?
+void both_paths(Book& book) {
+  NumpyRandom rng(0);
+  const auto x = rng.randn({6, 64}), dO = rng.randn({6, 64});
+  const auto W_q = rng.randn({64, 64}) / 8, W_k = rng.randn({64, 64}) / 8, W_v = rng.randn({64, 64}) / 8;
+  for (const bool scaled : {true, false}) {
+    Tape<double> tape;
+    tape.watch({{"x", x}});
+    const auto Q = matmul(x, W_q), K = matmul(x, W_k), V = matmul(x, W_v);
+    tape.watch({{"Q", Q}, {"K", K}, {"V", V}});
+    const auto A = softmax(matmul(Q, K.T()) / (scaled ? 8.0 : 1.0), -1);
+    const auto O = matmul(A, V);
+    tape.watch({{"A", A}, {"O", O}});
+    const auto routes = explain(tape.backward(O, dO), x);
+    fmt::print("\n{}: {}", scaled ? "scores over √64" : "scores as they are", routes.text());
+    book.expect("three routes, their sum the whole", routes.routes.size() == 3);
+  }
+}
+
 // The scale on trial: scores of d_k = 64 raw, over √d_k, over d_k. What reaches the query?
 void query_path(Book& book) {
   const std::int64_t d_k = 64, n = 16, queries = 256;
@@ -82,7 +115,10 @@ int main(int, char** argv) {
   one(book, "jacobian_unscaled", "scores 20, 4, -3, 1", Tensor<double>{20, 4, -3, 1});
   one(book, "jacobian_scaled", "the same over √64", Tensor<double>{20, 4, -3, 1} / 8);
   one(book, "jacobian_sanity", "the sanity example", Tensor<double>{0.05, 1.5, 0.05});
+  draw(book, "jacobian_uniform", "Weights nearly uniform", Tensor<double>{0.1, 0, -0.1, 0});
+  draw(book, "jacobian_one_hot", "Weights one-hot", Tensor<double>{0, -20, -20, -20});
   value_path(book);
+  both_paths(book);
   query_path(book);
   return book.close();
 }

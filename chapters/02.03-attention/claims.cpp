@@ -112,7 +112,8 @@ std::vector<Entry> read_entries() {
       return at < cells.size() ? cells[at] : std::string();
     };
     Entry& entry = entries.emplace_back();
-    entry.id = cell("id"), entry.section = cell("section"), entry.text = cell("text");
+    entry.id = cell("id"), entry.section = cell("section"), entry.kind = cell("kind");
+    entry.source = cell("source"), entry.text = cell("text"), entry.note = cell("note");
     if (!cell("values").empty()) entry.figures = split(cell("values"), ' ');
     if (!cell("decimals").empty()) entry.decimals = std::stoi(cell("decimals"));
     if (!cell("agrees").empty()) entry.agrees = cell("agrees") == "true";
@@ -163,14 +164,15 @@ Claim& Claim::printed(const Numbers& ours) {
         fmt::format("the book prints {} figures, ours are {}", figures.size(), ours.values.size()));
     return *this;
   }
-  std::string row;
+  std::string row, unrounded;
   bool right = true;
   for (std::size_t i = 0; i < figures.size(); ++i) {
     const std::string digits = in_the_digits_of(figures[i], ours.values[i], entry_.decimals);
     right &= std::strtod(digits.c_str(), nullptr) == std::strtod(figures[i].c_str(), nullptr);
     row += (i > 0 ? " " : "") + digits;
+    unrounded += fmt::format("{}{:.7g}", i > 0 ? " " : "", ours.values[i]);
   }
-  here_.push_back(row);
+  here_.push_back(right || row == unrounded ? row : row + ", from " + unrounded);
   right_ = right_.value_or(true) && right;
   return *this;
 }
@@ -217,11 +219,11 @@ Claim& Book::claim(const std::string& id) {
 
 void Book::expect(const std::string& what, bool holds) { expectations_.emplace_back(what, holds); }
 
-void Book::draw(const std::string& figure, const std::string& text, const std::string& svg) const {
+void Book::draw(const std::string& figure, const std::string& svg, const std::string& text) const {
   const fs::path folder = fs::path(program_).parent_path() / "figures";
   fs::create_directories(folder);
   tapehead::save_svg((folder / (figure + ".svg")).string(), svg);
-  fmt::print("\n{}-> {}\n", text, (folder / (figure + ".svg")).string());
+  fmt::print("\n{}{}-> {}\n", text, text.empty() ? "" : "\n", (folder / (figure + ".svg")).string());
 }
 
 Result Book::judge(const Claim& claim) {
@@ -283,6 +285,14 @@ void print(const Entry& entry, const Result& result) {
 
 void print_not_covered(const Entry& entry, const std::string& why) {
   print_lines(entry, "-", "2", {{"book", entry.text}, {"", "not covered: " + why}});
+}
+
+double fitted_exponent(const std::vector<double>& x, const std::vector<double>& y) {
+  using tapehead::from_vector;
+  const auto n = static_cast<std::int64_t>(x.size());
+  const auto log_x = log(from_vector(x, {n})), log_y = log(from_vector(y, {n}));
+  const auto off_x = log_x - mean(log_x);
+  return (sum(off_x * (log_y - mean(log_y))) / sum(off_x * off_x)).item();
 }
 
 std::string coloured(const std::string& text, const char* code) {

@@ -42,9 +42,9 @@ struct Numbers {
 
 /// A line of tests/golden/chapter.tsv: what the book says in one place.
 struct Entry {
-  std::string id, section, text;
-  std::vector<std::string> figures;  // as printed
-  int decimals = -1;                 // of np.round, where the listing rounds
+  std::string id, section, kind, source, text, note;  // source "full": only in the book's longer version
+  std::vector<std::string> figures;                   // as printed
+  int decimals = -1;                                  // of np.round, where the listing rounds
   std::optional<bool> agrees;  // the reference's own verdict; none where the book prints nothing to compare
 };
 
@@ -108,21 +108,25 @@ class Book {
   template <class E>
   void draw(const std::string& figure, const tapehead::Tensor<E>& x,
             const tapehead::HeatmapOptions& options) {
-    draw(figure, tapehead::heatmap_text(x, options), tapehead::heatmap_svg(x, options));
+    draw(figure, tapehead::heatmap_svg(x, options), tapehead::heatmap_text(x, options));
   }
+  /// The same for a figure that is drawn already.
+  void draw(const std::string& figure, const std::string& svg, const std::string& text = {}) const;
   /// Prints a verdict for every claim and keeps it for the report. 0 where all of ours is right, 1 otherwise:
   /// what main returns.
   int close();
 
  private:
   static Result judge(const Claim& claim);
-  void draw(const std::string& figure, const std::string& text, const std::string& svg) const;
 
   std::string program_;
   std::vector<Entry> entries_;
   std::deque<Claim> claims_;
   std::vector<std::pair<std::string, bool>> expectations_;
 };
+
+/// The exponent p of the power law y = c x^p that fits best: the slope of log y against log x.
+double fitted_exponent(const std::vector<double>& x, const std::vector<double>& y);
 
 /// All entries, in the chapter's order.
 std::vector<Entry> read_entries();

@@ -1,5 +1,6 @@
 // Every entry of the chapter, in its order: what the book says, what the engine computes, and the verdict.
-// Reads what the section programs kept when they last ran; `make book` runs them all first.
+// Reads what the section programs kept when they last ran; `make book` runs them all first. With --errata:
+// the text of ERRATA.md.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -7,6 +8,7 @@
 #include <filesystem>
 #include <map>
 #include <set>
+#include <string>
 
 #include "claims.hpp"
 
@@ -65,11 +67,58 @@ void print_heading(const std::string& section, const std::vector<Entry>& entries
   fmt::print("\n{}   make run S={}\n", coloured(section, "1"), fmt::join(numbers, " or S="));
 }
 
+// Text as Markdown shows it in a table.
+std::string markdown(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    if (std::string("\\`*_|~[]<").find(c) != std::string::npos) out += '\\';
+    out += c;
+  }
+  return out;
+}
+
+// What an author needs to see for himself that a place of the book does not hold, one table a place.
+int print_errata(const std::map<std::string, Found>& found, bool complete) {
+  const auto entries = by_section(read_entries());
+  const auto verdict = [&](const Entry& entry) { return found.at(entry.id).result.verdict; };
+  complete = complete && std::all_of(entries.begin(), entries.end(), [&](const Entry& entry) {
+               return found.count(entry.id) != 0 && verdict(entry) != Verdict::differs;
+             });
+  if (!complete) {
+    fmt::print(stderr, "make book: not every entry has been recomputed, or not rightly\n");
+    return 1;
+  }
+  fmt::print("# Errata\n\n");
+  fmt::print(
+      "Places of chapter 2.3 of *The LLM Stack*, The Attention Mechanism From Scratch, whose figure or\n"
+      "statement does not hold when it is computed again: {} of {} that were looked at. Each of the\n"
+      "commands runs from the top folder of a clone of this project, prints the numbers, and names the\n"
+      "entry. This page is written by `make docs` from what the programs find.\n",
+      std::count_if(entries.begin(), entries.end(),
+                    [&](const Entry& entry) { return verdict(entry) == Verdict::erratum; }),
+      entries.size());
+  int number = 0;
+  for (const Entry& entry : entries) {
+    if (verdict(entry) != Verdict::erratum) continue;
+    const auto& [result, program] = found.at(entry.id);
+    std::string kind = entry.kind;
+    std::replace(kind.begin(), kind.end(), '_', ' ');
+    fmt::print("\n## {}. {}\n\n| | |\n|---|---|\n", ++number, entry.id);
+    fmt::print("| place | 2.3, {}: {}{} |\n", markdown(entry.section), kind,
+               entry.source == "full" ? " (only in the longer version of the chapter)" : "");
+    fmt::print("| printed | {} |\n| exact | {} |\n", markdown(entry.text), markdown(result.here));
+    if (!entry.note.empty()) fmt::print("| remark | {} |\n", markdown(entry.note));
+    fmt::print("| reproduce | `make run S={}`, entry `{}` |\n", program.substr(0, 2), entry.id);
+  }
+  return 0;
+}
+
 }  // namespace
 
-int main(int, char** argv) {
+int main(int argc, char** argv) {
   bool right = true;
   const auto found = read_all(fs::path(argv[0]).parent_path(), right);
+  if (argc > 1 && std::string(argv[1]) == "--errata") return print_errata(found, right);
   fmt::print("\n{}\n", coloured("The attention chapter: what the book says, and what comes out here", "1"));
 
   std::map<std::string, int> count;

@@ -7,16 +7,21 @@
 #include <numbers>
 
 #include "elementwise.hpp"
+#include "kernels/gelu.hpp"
+#include "kernels/parallel.hpp"
 #include "kernels/vmath.hpp"
+#include "recorded.hpp"
 #include "tapehead/arithmetic.hpp"
 #include "tapehead/error.hpp"
 #include "tapehead/select.hpp"
 #include "tapehead/tape.hpp"
+#include "tapehead/views.hpp"
 
 namespace tapehead {
 
 using detail::map;
 using detail::map_runs;
+using detail::nobody_records;
 
 const Op exp_op{"exp", "y = exp(x)", "dx = dy y"};
 template <std::floating_point T>
@@ -43,9 +48,10 @@ const Op abs_op{"abs", "y = |x|", "dx = dy sign(x)"};
 template <std::floating_point T>
 Tensor<T> abs(const Tensor<T>& x) {
   auto y = map<T>("abs", x, [](T v) { return std::abs(v); });
-  return record(abs_op, std::move(y), wrt(x, [x](const auto& dy) {
-    return dy * map<T>("sign", x, [](T v) { return v > 0 ? T{1} : v < 0 ? T{-1} : v == 0 ? T{0} : v; });
-  }));
+  return record(
+      abs_op, std::move(y), wrt(x, [x](const auto& dy) {
+        return dy * map<T>("sign", x, [](T v) { return v > 0 ? T{1} : v < 0 ? T{-1} : v == 0 ? T{0} : v; });
+      }));
 }
 
 const Op tanh_op{"tanh", "y = tanh(x)", "dx = dy (1 - y²)"};
@@ -87,6 +93,17 @@ Tensor<T> gelu_slope(const Tensor<T>& x) {
   return (erf(x / std::numbers::sqrt2) + 1) * 0.5 + near * bell;
 }
 
+// dy times that slope, unrecorded.
+template <class T>
+Tensor<T> gelu_pulled(const Tensor<T>& x, const Tensor<T>& dy) {
+  const Tensor<T> from = contiguous(x), arriving = contiguous(dy);
+  Buffer<T> dx(x.shape(), "gelu");
+  kernels::parallel_pieces(x.numel(), 16, [&](std::int64_t i, std::int64_t n) {
+    kernels::gelu_pull_n(n, from.data() + i, arriving.data() + i, dx.data() + i);
+  });
+  return dx;
+}
+
 constexpr double tanh_scale = 2 * std::numbers::inv_sqrtpi / std::numbers::sqrt2;  // √(2/π)
 constexpr double tanh_cubic = 0.044715;
 
@@ -122,10 +139,10 @@ const Op gelu_tanh_op{"gelu_tanh", "y = ½ x (1 + tanh u), u = √(2/π) (x + 0.
 template <std::floating_point T>
 Tensor<T> gelu(const Tensor<T>& x, Gelu form) {
   if (form == Gelu::erf) {
-    auto y = map<T>("gelu", x, [](T v) {
-      return v < T{-40} ? v * T{0} : v * (T(0.5) * std::erfc(-v / T(std::numbers::sqrt2)));  // -∞ · 0 is NaN: the limit is 0
-    });
-    return record(gelu_op, std::move(y), wrt(x, [x](const auto& dy) { return dy * gelu_slope(x); }));
+    auto y = map_runs("gelu", x, kernels::gelu_n<T>);
+    return record(gelu_op, std::move(y), wrt(x, [x](const auto& dy) {
+                    return nobody_records(x, dy) ? gelu_pulled(x, dy) : dy * gelu_slope(x);
+                  }));
   }
   // ½ (1 + tanh u) is σ(2u), which keeps its digits where tanh u is near -1.
   auto y = gated(x, [](T v) { return T(2 * tanh_scale) * (v + T(tanh_cubic) * v * v * v); });
@@ -137,18 +154,20 @@ template <std::floating_point T>
 Tensor<T> silu(const Tensor<T>& x) {
   auto y = gated(x, [](T v) { return v; });
   return record(silu_op, std::move(y), wrt(x, [x](const auto& dy) {
-    const auto s = sigmoid(x);
-    return dy * s * (x * (1 - s) + 1);
-  }));
+                  const auto s = sigmoid(x);
+                  return dy * s * (x * (1 - s) + 1);
+                }));
 }
 
 const Op clamp_op{"clamp", "y = min(max(x, low), high)", "dx = dy [low <= x <= high]"};
 template <std::floating_point T>
 Tensor<T> clamp(const Tensor<T>& x, std::type_identity_t<T> low, std::type_identity_t<T> high) {
-  if (!(low <= high)) throw ValueError(fmt::format("clamp: low {} and high {}; low must not be above high", low, high));
+  if (!(low <= high))
+    throw ValueError(fmt::format("clamp: low {} and high {}; low must not be above high", low, high));
   auto y = map<T>("clamp", x, [low, high](T v) { return v < low ? low : v > high ? high : v; });
-  return record(clamp_op, std::move(y),
-                wrt(x, [x, low, high](const auto& dy) { return masked_fill(dy, (x < low) | (x > high), 0); }));
+  return record(clamp_op, std::move(y), wrt(x, [x, low, high](const auto& dy) {
+                  return masked_fill(dy, (x < low) | (x > high), 0);
+                }));
 }
 
 // clang-format off

@@ -14,4 +14,11 @@ Tensor<E> recorded(const Op& op, Tensor<E> out, const W&... inputs) {
     return out;
 }
 
+/// Whether no live tape knows any of these. Then nobody will differentiate what is computed from them, and a
+/// pullback may take one pass through memory where recorded operations would take several.
+template <class... T>
+bool nobody_records(const Tensor<T>&... inputs) {
+  return !(is_recorded(inputs) || ...);
+}
+
 }  // namespace tapehead::detail

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/gelu.hpp"
 #include "testing.hpp"
 
 using namespace tapehead::kernels;
@@ -58,6 +59,12 @@ R logistic(R x) {
   return x < 0 ? std::exp(x) / (1 + std::exp(x)) : 1 / (1 + std::exp(-x));
 }
 
+/// x Φ(x); its limit, 0, at -∞.
+template <class R>
+R normal_gate(R x) {
+  return x == -inf<R> ? -R(0) : x / 2 * std::erfc(-x / std::sqrt(R(2)));
+}
+
 template <class T, class R>
 std::vector<Function<T, R>> functions() {
   const bool f = sizeof(T) == 4;
@@ -70,6 +77,7 @@ std::vector<Function<T, R>> functions() {
       {"tanh", tanh_n<T>, [](R x) { return std::tanh(x); }, tanh_max_ulp, -3, 3},
       {"sigmoid", sigmoid_n<T>, [](R x) { return logistic(x); }, sigmoid_max_ulp, -1.04 * e, 40},
       {"erf", erf_n<T>, [](R x) { return std::erf(x); }, erf_max_ulp, -6.5, 6.5},
+      {"gelu", gelu_n<T>, normal_gate<R>, gelu_max_ulp, f ? -13 : -37, 6},
   };
 }
 
@@ -260,4 +268,25 @@ TEST_CASE_TEMPLATE("vmath: a value depends neither on its place nor on its neigh
     f.ours(n, in_place.data(), in_place.data());
     CHECK(std::equal(in_place.begin(), in_place.end(), y.begin(), same<T>));
   }
+}
+
+TEST_CASE_TEMPLATE("vmath: gelu's slope, times what arrives, to its bound; at infinity it is 0 or 1", T,
+                   float, double) {
+  const double lo = sizeof(T) == 4 ? -16 : -42;
+  double worst = 0;
+  for (double at = lo; at < 12; at += 0.00173) {
+    const T x = static_cast<T>(at), one = 1;
+    T dx;
+    gelu_pull_n<T>(1, &x, &one, &dx);
+    const long double v = x, truth = std::erfc(-v / std::sqrt(2.0L)) / 2 +
+                                     v * std::exp(-v * v / 2) / std::sqrt(2 * 3.14159265358979323846L);
+    worst = std::max(worst, static_cast<double>(std::abs(dx - truth)) / std::numeric_limits<T>::epsilon());
+  }
+  CHECK(worst <= gelu_slope_max_epsilon);
+  CHECK(worst > 0.4);
+  const T x[] = {-inf<T>, inf<T>, 0, quiet_nan<T>, 2}, dy[] = {3, 3, 3, 3, quiet_nan<T>};
+  T dx[5];
+  gelu_pull_n<T>(5, x, dy, dx);
+  CHECK((dx[0] == 0 && dx[1] == 3 && std::abs(dx[2] - T(1.5)) < T(1e-6) && std::isnan(dx[3]) &&
+         std::isnan(dx[4])));
 }

@@ -25,4 +25,12 @@ void parallel_for(std::int64_t n, std::int64_t work, const F& f) {
     for (std::int64_t i = 0; i < n; ++i) f(i);
 }
 
+/// f(start, size) for pieces of a run of n elements that cost about `each` operations apiece.
+template <class F>
+void parallel_pieces(std::int64_t n, std::int64_t each, const F& f) {
+  constexpr std::int64_t piece = 16'384;
+  parallel_for((n + piece - 1) / piece, each * n,
+               [&](std::int64_t p) { f(p * piece, n - p * piece < piece ? n - p * piece : piece); });
+}
+
 }  // namespace tapehead::kernels

@@ -1,0 +1,47 @@
+#pragma once
+// The first line of every notebook: the library, what C++ programs with it include, and `show` for figures.
+// It works in the kernel that `make notebook` starts, and in xeus-cpp, whose display it uses there.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iostream>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tapehead/composed.hpp"
+#include "tapehead/gradcheck.hpp"
+#include "tapehead/nn.hpp"
+#include "tapehead/tapehead.hpp"
+#include "tapehead/trace.hpp"
+
+#if __has_include(<xcpp/xdisplay.hpp>) && !defined(XCPP20)
+#include <nlohmann/json.hpp>
+#include <xcpp/xdisplay.hpp>
+using Bundle = nlohmann::json;
+#else
+#include "xcpp20.hpp"
+using Bundle = xcpp20::Bundle;
+#endif
+
+using namespace tapehead;
+
+/// A figure: the SVG text that heatmap_svg, plot_svg and their like return.
+struct Figure {
+  std::string svg;
+};
+inline Bundle mime_bundle_repr(const Figure& figure) {
+  Bundle bundle;
+  bundle["image/svg+xml"] = figure.svg;
+  return bundle;
+}
+/// Shows a figure below the cell.
+inline void show(const std::string& svg) { xcpp::display(Figure{svg}); }
+
+/// Prints as fmt::print does, by way of std::cout, which every kernel shows.
+template <class... A>
+void say(fmt::format_string<A...> format, A&&... values) {
+  std::cout << fmt::format(format, std::forward<A>(values)...) << '\n';
+}

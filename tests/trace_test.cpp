@@ -163,6 +163,42 @@ TEST_CASE("trace: as a graph") {
         "  n3 --> n4\n");
 }
 
+TEST_CASE("trace: as a figure") {
+  Tensor<float> a{1, 2}, b{3, 4}, late{5, 6};
+  Tape<float> tape;
+  tape.watch({{"a", a}, {"b < 1", b}, {"late", late}});
+  auto c = a * b;
+  tape.watch({{"c", c}});
+  sum(c + late);
+  const std::string svg = tape_svg(tape, "Title", "what it shows");
+  CHECK(has(svg, "<title>Title</title>\n<desc>what it shows</desc>"));
+  CHECK(has(svg, ">b &lt; 1</text>"));
+  CHECK(has(svg, ">c = mul</text>"));
+  const auto count = [&svg](const std::string& part) {
+    int n = 0;
+    for (std::size_t at = 0; (at = svg.find(part, at)) != std::string::npos; ++at) ++n;
+    return n;
+  };
+  CHECK(count("class='c1 area'") == 3);  // watched
+  CHECK(count("class='c0 area'") == 3);  // mul, add, sum
+  CHECK(count("<line ") == 5);
+  // Rows are 70 apart: a and b, then c with `late` beside it, which waits for its use, then add and sum.
+  for (const char* baseline : {"y='62'", "y='132'", "y='202'", "y='272'"}) CHECK(has(svg, baseline));
+  const auto row_of = [&svg](const std::string& text) {
+    const auto end = svg.find(">" + text + "</text>"), begin = svg.rfind("y='", end) + 3;
+    return svg.substr(begin, svg.find('\'', begin) - begin);
+  };
+  CHECK(row_of("a") == "62");
+  CHECK(row_of("late") == "132");
+  CHECK(row_of("c = mul") == "132");
+  CHECK(row_of("sum") == "272");
+
+  CHECK(has(tape_svg(Tape<double>()), "<desc>a tape of 0 records</desc>"));
+  Tensor<float> y = a;
+  for (int i = 0; i < 251; ++i) y = -y;
+  CHECK(message<ValueError>([&] { tape_svg(tape); }).find("tape_svg: 257 records; at most 256") == 0);
+}
+
 TEST_CASE("explain: the value path and the query and key paths through attention") {
   Example a;
   const auto grad = a.tape.backward(a.O, a.dO);

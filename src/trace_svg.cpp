@@ -1,0 +1,108 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "plot_canvas.hpp"
+#include "tapehead/error.hpp"
+#include "tapehead/trace.hpp"
+
+// The tape drawn: a box a record, below all that went into it.
+
+namespace tapehead {
+
+namespace {
+
+constexpr double margin = 20, gap = 24, box_height = 38, row_height = 70;
+constexpr std::int64_t most = 256;
+
+struct Box {
+  std::string head, shape;
+  std::vector<std::size_t> inputs;
+  bool watched = false;
+  std::size_t row = 0;
+  double x = 0, y = 0, width = 0;  // x: of the middle
+};
+
+template <class T>
+std::vector<Box> boxes_of(const Tape<T>& tape) {
+  std::vector<Box> boxes;
+  for (std::int64_t i = 0; i < tape.size(); ++i) {
+    const detail::Node<T>& node = tape.node(i);
+    Box box;
+    box.watched = node.op == nullptr;
+    box.head = tape.name(i);
+    if (node.op != nullptr) box.head += (box.head.empty() ? "" : " = ") + std::string(node.op->name);
+    if (box.head.empty()) box.head = fmt::format("#{}", i);
+    box.shape = node.shape().str();
+    for (const detail::Edge<T>* edge = node.edges; edge != nullptr; edge = edge->next) {
+      box.inputs.push_back(static_cast<std::size_t>(edge->into));
+      box.row = std::max(box.row, boxes[box.inputs.back()].row + 1);
+    }
+    box.width = std::max({64.0, figure::pixels(box.head) + 20, figure::pixels(box.shape) + 20});
+    boxes.push_back(std::move(box));
+  }
+  // What was watched stands just above its first use.
+  std::vector<std::size_t> first_use(boxes.size(), boxes.size());
+  for (const Box& box : boxes)
+    for (const std::size_t input : box.inputs) first_use[input] = std::min(first_use[input], box.row);
+  for (std::size_t i = 0; i < boxes.size(); ++i)
+    if (boxes[i].watched && first_use[i] < boxes.size()) boxes[i].row = first_use[i] - 1;
+  return boxes;
+}
+
+// Rows from top to bottom, each in the middle; in a row the order of the tape. Returns the widest.
+double place(std::vector<Box>& boxes, std::size_t rows, double top) {
+  std::vector<double> length(rows, -gap);
+  for (const Box& box : boxes) length[box.row] += box.width + gap;
+  const double widest = *std::max_element(length.begin(), length.end());
+  for (std::size_t row = 0; row < rows; ++row) {
+    double x = margin + (widest - length[row]) / 2;
+    for (Box& box : boxes) {
+      if (box.row != row) continue;
+      box.x = x + box.width / 2;
+      box.y = top + static_cast<double>(row) * row_height;
+      x += box.width + gap;
+    }
+  }
+  return widest;
+}
+
+}  // namespace
+
+template <class T>
+std::string tape_svg(const Tape<T>& tape, const std::string& title, const std::string& description) {
+  if (tape.size() > most)
+    throw ValueError(
+        fmt::format("tape_svg: {} records; at most {} can be read in a figure. print(tape) "
+                    "shortens, dot(tape) is for Graphviz",
+                    tape.size(), most));
+  std::vector<Box> boxes = boxes_of(tape);
+  std::size_t rows = 1;
+  for (const Box& box : boxes) rows = std::max(rows, box.row + 1);
+  const double top = title.empty() ? margin : margin + 26;
+  const double width = std::max(place(boxes, rows, top), figure::pixels(title) * 1.2) + 2 * margin;
+  const double height = top + static_cast<double>(rows - 1) * row_height + box_height + margin;
+  figure::Canvas canvas(
+      width, height, title,
+      description.empty() ? fmt::format("a tape of {} records", boxes.size()) : description);
+  for (const Box& box : boxes)
+    for (const std::size_t input : box.inputs)
+      canvas.line({boxes[input].x, boxes[input].y + box_height}, {box.x, box.y}, "c0 stroke");
+  for (const Box& box : boxes) {
+    canvas.rect(box.x - box.width / 2, box.y, box.width, box_height, "class='ground'");
+    canvas.polygon({{box.x - box.width / 2, box.y},
+                    {box.x + box.width / 2, box.y},
+                    {box.x + box.width / 2, box.y + box_height},
+                    {box.x - box.width / 2, box.y + box_height}},
+                   box.watched ? "c1 area" : "c0 area");
+    canvas.text({box.x, box.y + 16}, box.head, "mid");
+    canvas.text({box.x, box.y + 31}, box.shape, "mid soft small");
+  }
+  return canvas.str();
+}
+
+template std::string tape_svg(const Tape<float>&, const std::string&, const std::string&);
+template std::string tape_svg(const Tape<double>&, const std::string&, const std::string&);
+
+}  // namespace tapehead

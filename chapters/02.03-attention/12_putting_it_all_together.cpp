@@ -74,7 +74,7 @@ void right_and_wrong_axis(Book& book) {
   const auto right = train(data, -1);  // each query shares 1 out among the keys
   const auto wrong = train(data, -2);  // each key shares 1 out among the queries
   fmt::print("step   over keys   over queries\n");
-  for (const std::size_t step : {0, 10, 50, 100, 200})
+  for (const std::size_t step : {0u, 10u, 50u, 100u, 200u})
     fmt::print("{:4} {:11.4f} {:14.4f}\n", step, right[step], wrong[step]);
 
   const auto steps = arange<double>(201).to_vector();

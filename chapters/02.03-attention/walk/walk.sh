@@ -121,6 +121,7 @@ page() {
     function odd(text, what) { if (gsub(what, "", text) % 2) print page ":" FNR ": an odd number of " what ": " $0 }
     /^ *```/ { inside = !inside; if (inside) fence = FNR; next }
     inside { next }
+    /^<!-- value/ { print page ":" FNR ": a comment that begins a line ends the paragraph: " $0 }
     { if (!/^<!-- [a-z]* ?[0-9]*: `.*-->$/) { gsub(/`[^`]*`/, "code"); gsub(/\\[$]/, ""); odd($0, "[$]"); odd($0, "`") } }
     /[$][^$]*[ (][*][^$]*[*][^$]*[$]/ { print page ":" FNR ": a star in mathematics may become emphasis: " $0 }
     /<details>/ { ++open } /<\/details>/ { --open }

@@ -42,12 +42,13 @@ std::vector<Box> boxes_of(const Tape<T>& tape) {
     box.width = std::max({64.0, figure::pixels(box.head) + 20, figure::pixels(box.shape) + 20});
     boxes.push_back(std::move(box));
   }
-  // What was watched stands just above its first use.
+  // Everything stands just above its first use.
   std::vector<std::size_t> first_use(boxes.size(), boxes.size());
-  for (const Box& box : boxes)
-    for (const std::size_t input : box.inputs) first_use[input] = std::min(first_use[input], box.row);
-  for (std::size_t i = 0; i < boxes.size(); ++i)
-    if (boxes[i].watched && first_use[i] < boxes.size()) boxes[i].row = first_use[i] - 1;
+  for (std::size_t i = boxes.size(); i-- > 0;) {
+    if (first_use[i] < boxes.size()) boxes[i].row = first_use[i] - 1;
+    for (const std::size_t input : boxes[i].inputs)
+      first_use[input] = std::min(first_use[input], boxes[i].row);
+  }
   return boxes;
 }
 
@@ -66,6 +67,16 @@ double place(std::vector<Box>& boxes, std::size_t rows, double top) {
     }
   }
   return widest;
+}
+
+// From a box to one below; around the boxes of the rows between.
+std::vector<figure::Point> way(const std::vector<Box>& boxes, const Box& from, const Box& to) {
+  const figure::Point begin{from.x, from.y + box_height}, end{to.x, to.y};
+  if (to.row == from.row + 1) return {begin, end};
+  double side = 0;
+  for (const Box& box : boxes)
+    if (box.row > from.row && box.row < to.row) side = std::max(side, box.x + box.width / 2 + margin / 2);
+  return {begin, {side, from.y + row_height}, {side, to.y - row_height + box_height}, end};
 }
 
 }  // namespace
@@ -87,8 +98,7 @@ std::string tape_svg(const Tape<T>& tape, const std::string& title, const std::s
       width, height, title,
       description.empty() ? fmt::format("a tape of {} records", boxes.size()) : description);
   for (const Box& box : boxes)
-    for (const std::size_t input : box.inputs)
-      canvas.line({boxes[input].x, boxes[input].y + box_height}, {box.x, box.y}, "c0 stroke");
+    for (const std::size_t input : box.inputs) canvas.polyline(way(boxes, boxes[input], box), "c0 stroke");
   for (const Box& box : boxes) {
     canvas.rect(box.x - box.width / 2, box.y, box.width, box_height, "class='ground'");
     canvas.polygon({{box.x - box.width / 2, box.y},

@@ -181,7 +181,7 @@ TEST_CASE("trace: as a figure") {
   };
   CHECK(count("class='c1 area'") == 3);  // watched
   CHECK(count("class='c0 area'") == 3);  // mul, add, sum
-  CHECK(count("<line ") == 5);
+  CHECK(count("<polyline ") == 5);
   // Rows are 70 apart: a and b, then c with `late` beside it, which waits for its use, then add and sum.
   for (const char* baseline : {"y='62'", "y='132'", "y='202'", "y='272'"}) CHECK(has(svg, baseline));
   const auto row_of = [&svg](const std::string& text) {
@@ -193,6 +193,17 @@ TEST_CASE("trace: as a figure") {
   CHECK(row_of("c = mul") == "132");
   CHECK(row_of("sum") == "272");
 
+  // A way past a row goes around its boxes: x is used by exp, and again one row below.
+  {
+    const Tensor<float> x{1, 2};
+    Tape<float> skips;
+    skips.watch({{"x", x}});
+    x / exp(x);
+    const std::string around = tape_svg(skips);
+    CHECK(has(around, "'52,58 52,90'"));                 // x to exp
+    CHECK(has(around, "'52,128 52,160'"));               // exp to div
+    CHECK(has(around, "'52,58 94,90 94,128 52,160'"));  // x to div, on the right of exp, which ends at 84
+  }
   CHECK(has(tape_svg(Tape<double>()), "<desc>a tape of 0 records</desc>"));
   Tensor<float> y = a;
   for (int i = 0; i < 251; ++i) y = -y;

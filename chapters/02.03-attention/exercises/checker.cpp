@@ -180,6 +180,19 @@ std::string likely_mistake(const Asked& q, const Outcomes& came, const Outcomes&
   return general.empty() ? on_this_input : general;
 }
 
+// Takes the parts that are right out of both, where others are not, and gives their names.
+std::string take_right_parts(Outcome& came, Outcome& expected, const Allowed& allowed) {
+  if (!came.thrown.empty() || came.parts.size() != expected.parts.size()) return "";
+  std::string names;
+  for (std::size_t n = came.parts.size(); n-- > 0;) {
+    if (!same(came.parts[n], expected.parts[n], allowed)) continue;
+    names = expected.parts[n].name + (names.empty() ? "" : ", ") + names;
+    came.parts.erase(came.parts.begin() + static_cast<std::ptrdiff_t>(n));
+    expected.parts.erase(expected.parts.begin() + static_cast<std::ptrdiff_t>(n));
+  }
+  return names;
+}
+
 std::string result(const Outcome& x) {
   return x.thrown.empty() ? describe("", x.parts) : "    an exception: " + x.thrown + "\n";
 }
@@ -251,6 +264,8 @@ Verdict judge(const Asked& q, const Run& answer) {
     if (right(came[i], expected[i], allowed)) continue;
     Verdict verdict{.mistake = likely_mistake(q, came, expected, i)};
     if (!q.inputs[i].empty()) verdict.report += "  given\n" + q.inputs[i];
+    const std::string fine = take_right_parts(came[i], expected[i], allowed);
+    if (!fine.empty()) verdict.report += "  right: " + fine + "\n";
     verdict.report +=
         "  expected\n" +
         (expected[i].thrown.empty() ? result(expected[i])

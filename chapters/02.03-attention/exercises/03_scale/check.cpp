@@ -37,6 +37,8 @@ void scale(Checker& check, T (*raw_weights)(), T (*scaled_weights)(), T (*jacobi
             [](auto& a) { return eye<double>(a.numel()) * a; });
   j.mistake("only the diagonal a_m (1 - a_m): one score moves every weight",
             [](auto& a) { return eye<double>(a.numel()) * (a * (1 - a)); });
+  j.mistake("a_m (1 - a_l) everywhere; the 1 belongs on the diagonal alone",
+            [](auto& a) { return unsqueeze(a, 1) * (1 - a); });
   j.mistake("diag(a) is missing", [](auto& a) { return -(unsqueeze(a, 1) * a); });
   j.mistake("the identity stands where diag(a) should",
             [](auto& a) { return eye<double>(a.numel()) - unsqueeze(a, 1) * a; });

@@ -42,6 +42,8 @@ void backward_by_hand(Checker& check, Backward (*answer)(const T&, const T&, con
             by({.dS = [](auto& A, auto& dA) { return dA - sum(A * dA, -1, true); }}));
   q.mistake("one D for the whole matrix; each row has its own",
             by({.dS = [](auto& A, auto& dA) { return A * (dA - sum(A * dA)); }}));
+  q.mistake("wrong axis: D sums along a row, the axis of the softmax",
+            by({.dS = [](auto& A, auto& dA) { return A * (dA - sum(A * dA, 0, true)); }}));
   q.mistake("the scale is missing in dQ and dK", by({.scale_dQ = 0, .scale_dK = 0}));
   q.mistake("the scale is missing in dQ", by({.scale_dQ = 0}));
   q.mistake("the scale is missing in dK", by({.scale_dK = 0}));
@@ -51,12 +53,14 @@ void backward_by_hand(Checker& check, Backward (*answer)(const T&, const T&, con
   q.mistake("dS is not transposed in dK: key j gathers down column j", by({.dK_transposed = false}));
   q.mistake("A is not transposed in dV: value j gathers down column j", by({.dV_transposed = false}));
   q.mistake("Q and K are exchanged: dQ gathers keys, dK gathers queries", by({.exchanged = true}));
-  q.mistake("wrong axis: softmax runs along each row", [](auto& Q, auto& K, auto& V, auto& dO) -> Backward {
-    const double root = std::sqrt(static_cast<double>(Q.size(-1)));
-    const T A = softmax(matmul(Q, K.T()) / root, 0), dA = matmul(dO, V.T()),
-            dS = A * (dA - sum(A * dA, 0, true));
-    return {matmul(A.T(), dO), dA, dS, matmul(dS, K) / root, matmul(dS.T(), Q) / root};
-  });
+  for (const int axis_of_D : {0, -1})
+    q.mistake("wrong axis: softmax runs along each row",
+              [=](auto& Q, auto& K, auto& V, auto& dO) -> Backward {
+                const double root = std::sqrt(static_cast<double>(Q.size(-1)));
+                const T A = softmax(matmul(Q, K.T()) / root, 0), dA = matmul(dO, V.T()),
+                        dS = A * (dA - sum(A * dA, axis_of_D, true));
+                return {matmul(A.T(), dO), dA, dS, matmul(dS, K) / root, matmul(dS.T(), Q) / root};
+              });
   Draw draw(10);
   q.input(draw({3, 2}), draw({3, 2}), draw({3, 2}), draw({3, 2}));
   q.input(draw({2, 3}), draw({4, 3}), draw({4, 2}), draw({2, 2}));

@@ -27,6 +27,15 @@ void online_softmax(Checker& check, Running (*add_score)(Running, double),
               const double m = std::max(r.max, s);
               return {m, r.sum + (m == -inf ? 0 : e(s - m))};
             }));
+  q.mistake("every score counts 1, the old ones as well as the new one",
+            fold([](Running r, double s) -> Running {
+              return {std::max(r.max, s), r.sum + (s == -inf ? 0 : 1)};
+            }));
+  q.mistake("the old sum is multiplied by exp(new max - old max): the wrong way round, and NaN at the start",
+            fold([=](Running r, double s) -> Running {
+              const double m = std::max(r.max, s);
+              return {m, r.sum * e(m - r.max) + (m == -inf ? 0 : e(s - m))};
+            }));
   q.mistake("the old sum is multiplied by exp(new max - old max): the wrong way round",
             fold([=](Running r, double s) -> Running {
               const double m = std::max(r.max, s);

@@ -65,6 +65,11 @@ void flash_row(Checker& check, T (*answer)(const T&, const std::vector<Block>&))
     const T s = matmul(all.K, x) * scale(x);
     return matmul(exp(s - max(s)), all.V);
   });
+  q.mistake("divided by the number of blocks, not by the sum", [=](auto& x, auto& blocks) {
+    const Block all = joined(blocks);
+    const T s = matmul(all.K, x) * scale(x);
+    return matmul(exp(s - max(s)), all.V) / static_cast<double>(blocks.size());
+  });
   q.mistake("the largest score is not subtracted: exp overflows", [=](auto& x, auto& blocks) {
     const Block all = joined(blocks);
     const T e = exp(matmul(all.K, x) * scale(x));

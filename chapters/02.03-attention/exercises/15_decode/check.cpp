@@ -32,6 +32,13 @@ void decode(Checker& check, T (*answer)(Cache&, const T&, const T&, const T&)) {
               c.K = unsqueeze(k, 0), c.V = unsqueeze(v, 0);
               return v;
             }));
+  q.mistake("the new value does not stay in the cache: keys and values no longer fit",
+            sequence([=](auto& c, auto& x, auto& k, auto& v) {
+              Cache now = c;
+              keep(now, k, v);
+              c.K = now.K;
+              return attend(now, x, scale(static_cast<double>(x.numel())));
+            }));
   q.mistake("the scale is missing", sequence([=](auto& c, auto& x, auto& k, auto& v) {
               keep(c, k, v);
               return attend(c, x, 1);

@@ -27,6 +27,7 @@ void grouped_queries(Checker& check, T (*answer)(const T&, const T&, const T&)) 
   q.mistake("every query head uses key head 0", by(first, first, 0.5));
   q.mistake("h is divided by Hkv, the number of key heads; divide by the size of a group, Hq / Hkv",
             by(group_size, group_size, 0.5));
+  q.mistake("the keys are not grouped as the values are: h % Hkv", by(turn, group, 0.5));
   q.mistake("the values are not grouped as the keys are: h % Hkv", by(group, turn, 0.5));
   q.mistake("the values are all those of head 0", by(group, first, 0.5));
   q.mistake("the scale is missing", by(group, group, 0));

@@ -72,7 +72,7 @@ void all_queries(Book& book, const Tensor<double>& Q, const Tensor<double>& K, c
             plot_svg({hull, values, outputs},
                      {.title = "Outputs are blends: none leaves the hull of the values",
                       .description = "Five values in the plane, their convex hull, and the five outputs, all "
-                                     "of them well inside it.",
+                                     "inside it.",
                       .x_axis = "first component",
                       .y_axis = "second component"}));
 

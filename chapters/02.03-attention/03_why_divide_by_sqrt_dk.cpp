@@ -70,62 +70,67 @@ void spread_of_scores(Book& book, double one) {
              fmt::format("{:.1f} on average, beyond ±20 one in {:.0f}", mean_abs, 1 / tail));
 }
 
-// Every head size from 1 to 1024: 1024 scores each, their variance under three scales; then in rows of 16,
+// What one size of head gives: the variance of 1024 scores under three scales; and in rows of 16 of them,
 // what softmax makes of the raw and of the scaled ones.
-void every_size(Book& book) {
-  NumpyRandom rng(0);
+struct Sweep {
   Series raw{"no scale"}, rooted{"over √d_k"}, divided{"over d_k"};
-  Series weight{"weight, no scale"}, slope{"|J|, no scale"}, weight_scaled{"weight, over √d_k"},
-      slope_scaled{"|J|, over √d_k"};
-  slope.style = slope_scaled.style = Style::dashed;
-  const auto add = [](Series& s, std::int64_t d_k, double y) {
-    s.x.push_back(static_cast<double>(d_k)), s.y.push_back(y);
-  };
-  const auto softened = [&](const Tensor<double>& s, std::int64_t d_k, Series& largest, Series& size) {
-    const auto A = softmax(s.reshape({64, 16}), -1);
-    double norms = 0;
-    for (std::int64_t i = 0; i < 64; ++i) norms += norm(jacobian(A[i])).item();
-    add(largest, d_k, mean(max(A, -1)).item());
-    add(size, d_k, norms / 64);
+  Series weight{"weight, no scale"}, weight_scaled{"weight, over √d_k"};
+  Series slope{"|J|, no scale", {}, {}, Style::dashed}, slope_scaled{"|J|, over √d_k", {}, {}, Style::dashed};
+};
+
+void soften(const Tensor<double>& scores, double d_k, Series& weight, Series& slope) {
+  const auto A = softmax(scores.reshape({64, 16}), -1);
+  double norms = 0;
+  for (std::int64_t i = 0; i < 64; ++i) norms += norm(jacobian(A[i])).item();
+  weight.x.push_back(d_k), weight.y.push_back(mean(max(A, -1)).item());
+  slope.x.push_back(d_k), slope.y.push_back(norms / 64);
+}
+
+Sweep every_size() {
+  NumpyRandom rng(0);
+  Sweep w;
+  const auto add = [](Series& series, double d, const Tensor<double>& s) {
+    series.x.push_back(d), series.y.push_back(var(s, {}, 0).item());
   };
   fmt::print("\n          variance                      largest weight     |J|\n");
   fmt::print("  d_k     raw     over √d_k  over d_k   raw    scaled      raw    scaled\n");
   for (std::int64_t d_k = 1; d_k <= 1024; d_k *= 2) {
-    const auto s = sum(rng.randn({1024, d_k}) * rng.randn({1024, d_k}), 1);
     const auto d = static_cast<double>(d_k);
-    add(raw, d_k, var(s, {}, 0).item());
-    add(rooted, d_k, var(s / std::sqrt(d), {}, 0).item());
-    add(divided, d_k, var(s / d, {}, 0).item());
-    softened(s, d_k, weight, slope);
-    softened(s / std::sqrt(d), d_k, weight_scaled, slope_scaled);
-    fmt::print("{:5} {:8.2f} {:9.2f} {:12.5f} {:7.3f} {:7.3f} {:10.4f} {:7.4f}\n", d_k, raw.y.back(),
-               rooted.y.back(), divided.y.back(), weight.y.back(), weight_scaled.y.back(), slope.y.back(),
-               slope_scaled.y.back());
+    const auto s = sum(rng.randn({1024, d_k}) * rng.randn({1024, d_k}), 1);
+    add(w.raw, d, s);
+    add(w.rooted, d, s / std::sqrt(d));
+    add(w.divided, d, s / d);
+    soften(s, d, w.weight, w.slope);
+    soften(s / std::sqrt(d), d, w.weight_scaled, w.slope_scaled);
+    fmt::print("{:5} {:8.2f} {:9.2f} {:12.5f} {:7.3f} {:7.3f} {:10.4f} {:7.4f}\n", d_k, w.raw.y.back(),
+               w.rooted.y.back(), w.divided.y.back(), w.weight.y.back(), w.weight_scaled.y.back(),
+               w.slope.y.back(), w.slope_scaled.y.back());
   }
-  fmt::print("variance grows like d_k to the power {:.1f}, {:.1f}, {:.1f}\n",
-             chapter::fitted_exponent(raw.x, raw.y), std::abs(chapter::fitted_exponent(rooted.x, rooted.y)),
-             chapter::fitted_exponent(divided.x, divided.y));
-  book.draw("variance", plot_svg({raw, rooted, divided},
-                                 {.title = "The variance of 1024 scores",
-                                  .description = "Variance against d_k from 1 to 1024, both logarithmic. "
-                                                 "Without a scale it rises like d_k; over the root of d_k it "
-                                                 "stays at 1; over d_k it falls like 1 / d_k.",
-                                  .x_axis = "d_k",
-                                  .y_axis = "variance of the score",
-                                  .x_scale = Scale::log2,
-                                  .y_scale = Scale::log10}));
-  book.draw(
-      "saturation",
-      plot_svg({weight, slope, weight_scaled, slope_scaled},
-               {.title = "Saturation, and the gradient that dies with it",
-                .description = "Largest of 16 weights and size of the softmax Jacobian against d_k. "
-                               "Without a scale the weight rises to 1 and the Jacobian falls to 0; with "
-                               "it both stay where they are.",
-                .x_axis = "d_k",
-                .y_axis = "mean over 64 rows of 16 keys",
-                .x_scale = Scale::log2}));
+  const auto exponent = [](const Series& s) { return chapter::fitted_exponent(s.x, s.y); };
+  fmt::print("variance grows like d_k to the power {:.1f}, {:.1f}, {:.1f}\n", exponent(w.raw),
+             std::abs(exponent(w.rooted)), exponent(w.divided));
+  return w;
+}
+
+void draw(Book& book, const Sweep& w) {
+  PlotOptions o{.title = "The variance of 1024 scores", .x_axis = "d_k", .y_axis = "variance of the score"};
+  o.description =
+      "Variance against d_k from 1 to 1024, both logarithmic. Without a scale it rises like d_k; over the "
+      "root "
+      "of d_k it stays at 1; over d_k it falls like 1 / d_k.";
+  o.x_scale = Scale::log2, o.y_scale = Scale::log10;
+  book.draw("variance", plot_svg({w.raw, w.rooted, w.divided}, o));
+
+  o.title = "Saturation, and the gradient that dies with it";
+  o.y_axis = "mean over 64 rows of 16 keys";
+  o.description =
+      "Largest of 16 weights and size of the softmax Jacobian against d_k. Without a scale the weight rises "
+      "to "
+      "1 and the Jacobian falls to 0; with it both stay where they are.";
+  o.y_scale = Scale::linear;
+  book.draw("saturation", plot_svg({w.weight, w.slope, w.weight_scaled, w.slope_scaled}, o));
   book.expect("scaled, neither weights nor gradient know how large d_k is",
-              std::abs(slope_scaled.y.back() - slope_scaled.y[4]) < 0.05);
+              std::abs(w.slope_scaled.y.back() - w.slope_scaled.y[4]) < 0.05);
 }
 
 // A logit three standard deviations out at d_k = 64, the rest at 0: nearly one-hot, and nearly no gradient.
@@ -172,7 +177,7 @@ void worked_example(Book& book) {
 int main(int, char** argv) {
   Book book(argv[0], "Why Divide by √d_k? The Variance Argument");
   spread_of_scores(book, one_term(book));
-  every_size(book);
+  draw(book, every_size());
   saturation(book);
   worked_example(book);
   return book.close();

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <mutex>
 #include <new>
+#include <utility>
 #include <vector>
 #ifdef __linux__
 #include <sys/mman.h>
@@ -17,7 +18,9 @@
 
 // Size classes go in quarter steps between powers of two: 64, 80 → 128 in 64-byte steps, 160, 192, …; at most a
 // fifth of a block is unused. Small blocks wait in lists of their own thread, without a lock; large ones in one
-// shared set of lists. Under AddressSanitizer nothing is kept, so that it sees every use after free.
+// shared set of lists. Of these, those too small for huge pages of their own are cut from slabs that have them,
+// and are never given back: who walks down a column would otherwise wait for a page's address at every step.
+// Under AddressSanitizer nothing is kept, so that it sees every use after free.
 #if defined(__SANITIZE_ADDRESS__)
 #define TAPEHEAD_KEEP_BLOCKS 0
 #elif defined(__has_feature)
@@ -35,6 +38,8 @@ namespace {
 constexpr std::size_t alignment = 64, counted = 4096, huge_page = std::size_t{2} << 20;
 constexpr std::size_t largest_small = std::size_t{64} << 10;   // up to here a thread keeps its own
 constexpr std::size_t kept_small = std::size_t{4} << 20;       // bytes a thread keeps of one class
+constexpr std::size_t smallest_huge = 2 * huge_page;           // from here on a block has huge pages of its own
+constexpr std::size_t slab_bytes = std::size_t{32} << 20;      // what smaller ones are cut from
 constexpr std::size_t kept_large = std::size_t{1} << 30;       // bytes kept of all large classes together
 
 // 4 classes a power of two: class 4p + s holds 2^p + s 2^(p-2) bytes, rounded up to whole cache lines.
@@ -62,7 +67,7 @@ struct List {
 std::atomic<std::int64_t> large_held{0}, large_peak{0};
 
 void* from_system(std::size_t bytes) {
-  const bool huge = bytes >= 2 * huge_page;
+  const bool huge = bytes >= smallest_huge;
   void* block = ::operator new(bytes, std::align_val_t{huge ? huge_page : alignment}, std::nothrow);
   if (block == nullptr) throw Error(fmt::format("memory: {} bytes could not be had", bytes));
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
@@ -71,7 +76,7 @@ void* from_system(std::size_t bytes) {
   return block;
 }
 void to_system(void* block, std::size_t bytes) noexcept {
-  ::operator delete(block, std::align_val_t{bytes >= 2 * huge_page ? huge_page : alignment});
+  ::operator delete(block, std::align_val_t{bytes >= smallest_huge ? huge_page : alignment});
 }
 
 Block* pop(List& list, std::size_t bytes) {
@@ -92,12 +97,25 @@ struct Shared {
   std::mutex mutex;
   List lists[classes];
   std::size_t bytes = 0;
+  char* slab = nullptr;
+  std::size_t slab_left = 0;
   std::vector<Thread*> threads;
   std::atomic<std::int64_t> blocks_ended{0}, bytes_ended{0};  // what threads that ended held, net
 };
 Shared& shared() {
   static Shared* lists = new Shared;  // never destroyed: static tensors may die after any destructor of ours
   return *lists;
+}
+
+// The next piece of a slab; the mutex is held.
+void* cut(std::size_t bytes) {
+  Shared& from = shared();
+  if (from.slab_left < bytes) {
+    from.slab = static_cast<char*>(from_system(slab_bytes));
+    from.slab_left = slab_bytes;
+  }
+  from.slab_left -= bytes;
+  return std::exchange(from.slab, from.slab + bytes);
 }
 
 // What one thread keeps, and its own count (only it writes: no locked instruction).
@@ -174,7 +192,10 @@ void* allocate(std::size_t bytes) {
     if (Thread* thread = mine()) block = pop(thread->lists[c], rounded);
   } else if (TAPEHEAD_KEEP_BLOCKS) {
     std::lock_guard lock(shared().mutex);
-    if ((block = pop(shared().lists[c], rounded))) shared().bytes -= rounded;
+    if ((block = pop(shared().lists[c], rounded)))
+      shared().bytes -= rounded;
+    else if (rounded < smallest_huge)
+      block = cut(rounded);
   }
   if (block == nullptr) block = from_system(rounded);
   count(1, static_cast<std::int64_t>(rounded));
@@ -190,7 +211,7 @@ void release(void* block, std::size_t bytes) noexcept {
     if (thread != nullptr && thread->lists[c].bytes + rounded <= kept_small) return push(thread->lists[c], block, rounded);
   } else if (TAPEHEAD_KEEP_BLOCKS) {
     std::lock_guard lock(shared().mutex);
-    if (shared().bytes + rounded <= kept_large) {
+    if (rounded < smallest_huge || shared().bytes + rounded <= kept_large) {
       shared().bytes += rounded;
       return push(shared().lists[c], block, rounded);
     }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "kernels/gemm.hpp"
@@ -40,12 +41,16 @@ struct Matrices {
 template <class T>
 Tensor<T> product(const Tensor<T>& A, const Tensor<T>& B) {
   if (A.rank() == 0 || B.rank() == 0)
-    throw ShapeError(fmt::format("matmul: {} @ {}: a zero-dimensional operand; multiply by a number with *", A.shape().str(), B.shape().str()));
+    throw ShapeError(fmt::format("matmul: {} @ {}: a zero-dimensional operand; multiply by a number with *",
+                                 A.shape().str(), B.shape().str()));
   const Matrices<T> a(A, true), b(B, false);
   if (a.columns != b.rows) {
     const bool turned = B.rank() > 1 && a.columns == b.columns;
-    throw ShapeError(fmt::format("matmul: {} @ {}: inner sizes {} and {} differ{}", A.shape().str(), B.shape().str(), a.columns, b.rows,
-                                 turned ? (B.rank() == 2 ? "; did you mean matmul(a, b.T())?" : "; did you mean matmul(a, mT(b))?") : ""));
+    throw ShapeError(fmt::format(
+        "matmul: {} @ {}: inner sizes {} and {} differ{}", A.shape().str(), B.shape().str(), a.columns,
+        b.rows,
+        turned ? (B.rank() == 2 ? "; did you mean matmul(a, b.T())?" : "; did you mean matmul(a, mT(b))?")
+               : ""));
   }
   Shape shape = broadcast_shapes("matmul", a.batch, b.batch);
   const Shape batch = shape;
@@ -56,20 +61,25 @@ Tensor<T> product(const Tensor<T>& A, const Tensor<T>& B) {
   // A batch of rows against one matrix is one product of a tall matrix.
   if (B.rank() <= 2 && A.rank() > 2 && A.is_contiguous()) {
     const std::int64_t rows = a.batch.numel() * a.rows;
-    kernels::gemm<T>(rows, b.columns, a.columns, a.data, a.columns, 1, b.data, b.row_step, b.column_step, C.data(), b.columns);
+    kernels::gemm<T>(rows, b.columns, a.columns, a.data, a.columns, 1, b.data, b.row_step, b.column_step,
+                     C.data(), b.columns);
     return C;
   }
   std::vector<std::int64_t> a_at, b_at;
-  const Strides a_strides = broadcast_strides(a.batch, a.batch_strides, batch), b_strides = broadcast_strides(b.batch, b.batch_strides, batch);
-  kernels::for_each_element(batch.rank(), batch.begin(), a_strides.begin(), [&](std::int64_t offset) { a_at.push_back(offset); });
-  kernels::for_each_element(batch.rank(), batch.begin(), b_strides.begin(), [&](std::int64_t offset) { b_at.push_back(offset); });
-  kernels::gemm_batch<T>(static_cast<std::int64_t>(a_at.size()), a.rows, b.columns, a.columns, a.data, a_at.data(), a.row_step,
-                         a.column_step, b.data, b_at.data(), b.row_step, b.column_step, C.data());
+  const Strides a_strides = broadcast_strides(a.batch, a.batch_strides, batch),
+                b_strides = broadcast_strides(b.batch, b.batch_strides, batch);
+  kernels::for_each_element(batch.rank(), batch.begin(), a_strides.begin(),
+                            [&](std::int64_t offset) { a_at.push_back(offset); });
+  kernels::for_each_element(batch.rank(), batch.begin(), b_strides.begin(),
+                            [&](std::int64_t offset) { b_at.push_back(offset); });
+  kernels::gemm_batch<T>(static_cast<std::int64_t>(a_at.size()), a.rows, b.columns, a.columns, a.data,
+                         a_at.data(), a.row_step, a.column_step, b.data, b_at.data(), b.row_step,
+                         b.column_step, C.data());
   return C;
 }
 
-// The gradients in matrix form. Where B is one matrix for a whole batch of A, the batch is folded into its rows, so that
-// dB comes as one product and not as a batch to be summed.
+// The gradients in matrix form. Where B is one matrix for a whole batch of A, the batch is folded into its
+// rows, so that dB comes as one product and not as a batch to be summed.
 template <class T>
 Tensor<T> as_rows(const Tensor<T>& x, int last) {
   std::int64_t rows = 1;
@@ -79,9 +89,9 @@ Tensor<T> as_rows(const Tensor<T>& x, int last) {
 
 template <class T>
 Tensor<T> gradient_of_left(const Tensor<T>& A, const Tensor<T>& B, const Tensor<T>& dC) {
-  if (A.rank() == 1 && B.rank() == 1) return dC * B;                                            // c = Σ aᵢ bᵢ
-  if (B.rank() == 1) return unsqueeze(dC, -1) * B;                                              // rows times a column
-  if (A.rank() == 1) return matmul(B, unsqueeze(dC, -1)).squeeze(-1);                           // a row times matrices
+  if (A.rank() == 1 && B.rank() == 1) return dC * B;                   // c = Σ aᵢ bᵢ
+  if (B.rank() == 1) return unsqueeze(dC, -1) * B;                     // rows times a column
+  if (A.rank() == 1) return matmul(B, unsqueeze(dC, -1)).squeeze(-1);  // a row times matrices
   return matmul(dC, mT(B));
 }
 
@@ -99,11 +109,36 @@ Tensor<T> gradient_of_right(const Tensor<T>& A, const Tensor<T>& B, const Tensor
 const Op matmul_op{"matmul", "C = A B", "dA = dC Bᵀ, dB = Aᵀ dC"};
 template <std::floating_point T>
 Tensor<T> matmul(const Tensor<T>& A, const Tensor<T>& B) {
-  return record(matmul_op, product(A, B), wrt(A, [A, B](const auto& dC) { return gradient_of_left(A, B, dC); }),
-                                          wrt(B, [A, B](const auto& dC) { return gradient_of_right(A, B, dC); }));
+  return record(matmul_op, product(A, B),
+                wrt(A, [A, B](const auto& dC) { return gradient_of_left(A, B, dC); }),
+                wrt(B, [A, B](const auto& dC) { return gradient_of_right(A, B, dC); }));
 }
 
-template Tensor<float> matmul(const Tensor<float>&, const Tensor<float>&);
-template Tensor<double> matmul(const Tensor<double>&, const Tensor<double>&);
+const Op linear_op{"linear", "y = x Wᵀ + b", "dx = dy W, dW = dyᵀ x, db = Σ dy"};
+template <std::floating_point T>
+Tensor<T> linear(const Tensor<T>& x, const Tensor<T>& W,
+                 const std::type_identity_t<std::optional<Tensor<T>>>& b) {
+  if (x.rank() == 0 || W.rank() != 2 || x.size(-1) != W.size(1) || (b && b->shape() != Shape{W.size(0)}))
+    throw ShapeError(fmt::format("linear: x {}, W {}{}; they must be (…, in), (out, in){}", x.shape().str(),
+                                 W.shape().str(), b ? ", b " + b->shape().str() : "",
+                                 b ? " and (out,)" : ""));
+  const std::int64_t in = W.size(1), out = W.size(0);
+  Buffer<T> y(x.shape().replaced(x.rank() - 1, out), "linear");
+  const std::int64_t rows = out == 0 ? 0 : y.numel() / out;
+  const Tensor<T> from = contiguous(detach(x)),
+                  none;  // no tape knows `none`: what is left out has no gradient
+  const Tensor<T> row = b ? contiguous(detach(*b)) : none;
+  kernels::gemm_row<T>(rows, out, in, from.data(), in, 1, W.data(), W.strides()[1], W.strides()[0],
+                       b ? row.data() : nullptr, y.data(), out);
+  return record(linear_op, Tensor<T>(std::move(y)), wrt(x, [W](const auto& dy) { return matmul(dy, W); }),
+                wrt(W, [x](const auto& dy) { return matmul(as_rows(dy, 1).T(), as_rows(x, 1)); }),
+                wrt(b ? *b : none, [](const auto& dy) { return dy; }));
+}
+
+#define TAPEHEAD_MATMUL(T)                                       \
+  template Tensor<T> matmul(const Tensor<T>&, const Tensor<T>&); \
+  template Tensor<T> linear<T>(const Tensor<T>&, const Tensor<T>&, const std::optional<Tensor<T>>&);
+TAPEHEAD_MATMUL(float)
+TAPEHEAD_MATMUL(double)
 
 }  // namespace tapehead

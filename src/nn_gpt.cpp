@@ -74,8 +74,9 @@ std::vector<Tensor<T>> CausalSelfAttention<T>::projected(const Tensor<T>& x) con
   std::vector<Tensor<T>> qkv;
   std::int64_t at = 0;
   for (std::int64_t n : {heads.width(), heads.kv_width(), heads.kv_width()}) {
-    const Tensor<T> y = matmul(x, slice(c_attn.weight, 0, at, at + n).T());
-    qkv.push_back(c_attn.bias ? y + slice(*c_attn.bias, 0, at, at + n) : y);
+    const std::optional<Tensor<T>> bias =
+        c_attn.bias ? std::optional(slice(*c_attn.bias, 0, at, at + n)) : std::nullopt;
+    qkv.push_back(linear(x, slice(c_attn.weight, 0, at, at + n), bias));
     at += n;
   }
   return qkv;

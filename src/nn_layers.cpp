@@ -21,8 +21,7 @@ Tensor<T> Linear<T>::operator()(const Tensor<T>& x) const {
   if (x.rank() == 0 || x.size(-1) != weight.size(1))
     throw ShapeError(fmt::format("Linear: input {} on a weight of {}; the input is (…, {})", x.shape().str(),
                                  weight.shape().str(), weight.size(1)));
-  const Tensor<T> y = matmul(x, weight.T());
-  return bias ? y + *bias : y;
+  return linear(x, weight, bias);
 }
 
 template <std::floating_point T>

@@ -178,6 +178,7 @@ std::map<std::string, Call<T>> calls() {
          const auto top = topk(c("x"), c.whole("k"), c.axis());
          return Answer<T>(top.values, top.indices);
        }},
+      {"linear", [](const C& c) { return linear(c("x"), c("weight"), c.maybe("bias")); }},
       {"layer_norm",
        [](const C& c) {
          return layer_norm(c("x"), c.maybe("weight"), c.maybe("bias"), c.attrs.number("eps"));

@@ -344,6 +344,27 @@ TEST_CASE_TEMPLATE("gemm_batch: each product is the one gemm gives", T, float, d
   }
 }
 
+TEST_CASE_TEMPLATE("gemm_row: the row is what the product is added to", T, float, double) {
+  for (const auto& of :
+       Sizes<3>{{7, 70, 20}, {50, 17, 800}, {1, 40, 9}, {40, 1, 9}, {1, 1, 5}, {6, 5, 0}, {300, 130, 400}}) {
+    const int64_t m = of[0], n = of[1], k = of[2];
+    CAPTURE(m);
+    CAPTURE(k);
+    const Operand<T> A(m, k, Layout::rows), B(k, n, Layout::columns), row(1, n, Layout::rows);
+    const int64_t c_row = n + 3;
+    std::vector<T> C(static_cast<std::size_t>(m * c_row), T(9)), filled = C, plain = C, none = C;
+    for (int64_t i = 0; i < m; ++i) std::copy_n(row.data(), n, filled.data() + i * c_row);
+    gemm_row<T>(m, n, k, A.data(), A.row, A.col, B.data(), B.row, B.col, row.data(), C.data(), c_row);
+    gemm<T>(m, n, k, A.data(), A.row, A.col, B.data(), B.row, B.col, filled.data(), c_row, true);
+    CHECK(C[static_cast<std::size_t>(n)] == T(9));  // nothing between the rows
+    CHECK(C == filled);
+    gemm<T>(m, n, k, A.data(), A.row, A.col, B.data(), B.row, B.col, plain.data(), c_row);
+    gemm_row<T>(m, n, k, A.data(), A.row, A.col, B.data(), B.row, B.col, static_cast<const T*>(nullptr),
+                none.data(), c_row);
+    CHECK(none == plain);
+  }
+}
+
 #ifdef _OPENMP
 TEST_CASE_TEMPLATE("gemm: the same bits for any number of threads", T, float, double) {
   const int before = omp_get_max_threads();

@@ -181,6 +181,9 @@ std::vector<Operation> product_rows() {
       operation("matmul", {draw({2, 3, 5}), draw({5, 2})}, [](auto a, auto b) { return matmul(a, b); }),
       operation("matmul", {draw({2, 3, 5}), draw({5})}, [](auto a, auto b) { return matmul(a, b); }),
       operation("matmul", {draw({5}), draw({2, 5, 3})}, [](auto a, auto b) { return matmul(a, b); }),
+      operation("linear", {draw({2, 3, 5}), draw({4, 5}), draw({4})},
+                [](auto x, auto W, auto b) { return linear(x, W, b); }),
+      operation("linear", {draw({5}), draw({4, 5})}, [](auto x, auto W) { return linear(x, W); }),
       operation("rope", {draw({2, 3, 6})},
                 [](auto x) {
                   return rope(x, Index{0, 5, 2});

@@ -25,6 +25,7 @@
 #include <cstdlib>
 #include <memory>
 #include <new>
+#include <type_traits>
 #include <utility>
 
 #include "kernels/gemm_pack.hpp"
@@ -55,11 +56,26 @@ constexpr int64_t few_rows = 48, close_rows = 1024, close_aligned_rows = 2048;
 /// wide.
 constexpr int64_t parts_per_thread = 2, part_panels = 2;
 
-/// C (+)= A B for one tile: Rows rows, `cols` columns in Vecs vectors, the last one perhaps partly used. B is
-/// read in whole vectors, one row of them every b_row elements.
+/// What a product is added to: nothing, C itself, or one row for all (row = 0).
+template <class T>
+struct Start {
+  const T* data;
+  int64_t row;
+  Start at(int64_t i, int64_t j) const { return data == nullptr ? *this : Start{data + i * row + j, row}; }
+};
+
+/// Calls f(0) … f(N - 1), each with a constant: what they index can stay in registers.
+template <int N, class F>
+TAPEHEAD_INLINE void each(const F& f) {
+  [&]<int... I>(std::integer_sequence<int, I...>) { (f(std::integral_constant<int, I>{}), ...); }
+  (std::make_integer_sequence<int, N>{});
+}
+
+/// C = D + A B for one tile: Rows rows, `cols` columns in Vecs vectors, the last one perhaps partly used. B
+/// is read in whole vectors, one row of them every b_row elements.
 template <class T, int Rows, int Vecs>
 void tile(int64_t k, const Matrix<T>& A, const T* b, int64_t b_row, T* c, int64_t c_row, int64_t cols,
-          bool add) {
+          const Start<T>& D) {
   constexpr int L = lanes<T>, groups = (Rows + 3) / 4;
   const T* a[groups];  // every fourth row: the others are reached by a multiple of the stride
 #pragma GCC unroll 4
@@ -82,22 +98,26 @@ void tile(int64_t k, const Matrix<T>& A, const T* b, int64_t b_row, T* c, int64_
     b += b_row;
   }
 
-#pragma GCC unroll 12
-  for (int i = 0; i < Rows; ++i, c += c_row) {
-#pragma GCC unroll 2
-    for (int v = 0; v < Vecs; ++v) {
-      T* to = c + v * L;
-      if (v + 1 < Vecs || last == L)
-        store(to, add ? load(to) + sum[i][v] : sum[i][v]);
-      else
-        store_n(to, add ? load_n(to, last) + sum[i][v] : sum[i][v], last);
-    }
+  if (last == L && D.data == nullptr) {
+    each<Rows>([&](auto i) { each<Vecs>([&](auto v) { store(c + i * c_row + v * L, sum[i][v]); }); });
+  } else if (last == L) {
+    each<Rows>([&](auto i) {
+      each<Vecs>([&](auto v) { store(c + i * c_row + v * L, load(D.data + i * D.row + v * L) + sum[i][v]); });
+    });
+  } else {
+    each<Rows>([&](auto i) {
+      each<Vecs>([&](auto v) {
+        const int64_t n = v + 1 < Vecs ? L : last;
+        const T* d = D.data + i * D.row + v * L;
+        store_n(c + i * c_row + v * L, D.data == nullptr ? sum[i][v] : load_n(d, n) + sum[i][v], n);
+      });
+    });
   }
 }
 
 /// Every tile size that can occur at an edge, so that no work is spent on rows that are not there.
 template <class T>
-using Tile = void (*)(int64_t, const Matrix<T>&, const T*, int64_t, T*, int64_t, int64_t, bool);
+using Tile = void (*)(int64_t, const Matrix<T>&, const T*, int64_t, T*, int64_t, int64_t, const Start<T>&);
 template <class T, int Vecs, int... I>
 constexpr std::array<Tile<T>, tile_rows> tiles_of(std::integer_sequence<int, I...>) {
   return {&tile<T, I + 1, Vecs>...};
@@ -127,7 +147,7 @@ T* workspace(int64_t size) {
 /// One block of columns and of the depth, all rows.
 template <class T>
 void block(int64_t m, int64_t n, int64_t k, const Matrix<T>& A, const Matrix<T>& B, T* C, int64_t c_row,
-           bool add) {
+           const Start<T>& D) {
   constexpr int64_t L = lanes<T>, W = tile_cols<T>;
   const int64_t strips = (m + tile_rows - 1) / tile_rows, panels = (n + W - 1) / W;
   const int64_t apart = std::abs(B.row) * static_cast<int64_t>(sizeof(T));
@@ -154,8 +174,9 @@ void block(int64_t m, int64_t n, int64_t k, const Matrix<T>& A, const Matrix<T>&
     for (int64_t j = 0; j < panels; ++j) {
       const bool direct = j < in_place;
       const T* b = direct ? B.at(0, j * W) : packed_b + (j - in_place) * W * k;
-      tiles<T>[width(j) > L][static_cast<std::size_t>(rows - 1)](
-          k, a, b, direct ? B.row : width(j), C + i * c_row + j * W, c_row, std::min(W, n - j * W), add);
+      tiles<T>[width(j) > L][static_cast<std::size_t>(rows - 1)](k, a, b, direct ? B.row : width(j),
+                                                                 C + i * c_row + j * W, c_row,
+                                                                 std::min(W, n - j * W), D.at(i, j * W));
     }
   }
 }
@@ -163,20 +184,30 @@ void block(int64_t m, int64_t n, int64_t k, const Matrix<T>& A, const Matrix<T>&
 /// A whole product on one thread.
 template <class T>
 void product(int64_t m, int64_t n, int64_t k, const Matrix<T>& A, const Matrix<T>& B, T* C, int64_t c_row,
-             bool add) {
-  if (k == 0 && !add)
-    for (int64_t i = 0; i < m; ++i) std::fill_n(C + i * c_row, n, T(0));
-  if (m == 1 && n == 1) {
-    *C = dot(k, A.data, A.col, B.data, B.row, add ? *C : T(0));
+             const Start<T>& D) {
+  const bool add = D.data == C;
+  const bool vectors = m == 1 ? n == 1 || B.row == 1 || B.col == 1 : n == 1 && (A.row == 1 || A.col == 1);
+  if (!add && (k == 0 || (vectors && D.data != nullptr)))
+    for (int64_t i = 0; i < m; ++i) {
+      if (D.data == nullptr)
+        std::fill_n(C + i * c_row, n, T(0));
+      else
+        std::copy_n(D.data + i * D.row, n, C + i * c_row);
+    }
+  if (vectors) {
+    const bool onto = D.data != nullptr;
+    if (m == 1 && n == 1)
+      *C = dot(k, A.data, A.col, B.data, B.row, onto ? *C : T(0));
+    else if (m == 1)
+      matrix_vector<T>(n, k, {B.data, B.col, B.row}, A.data, A.col, C, 1, onto);
+    else
+      matrix_vector(m, k, A, B.data, B.row, C, c_row, onto);
     return;
   }
-  if (m == 1 && (B.row == 1 || B.col == 1))
-    return matrix_vector<T>(n, k, {B.data, B.col, B.row}, A.data, A.col, C, 1, add);
-  if (n == 1 && (A.row == 1 || A.col == 1)) return matrix_vector(m, k, A, B.data, B.row, C, c_row, add);
   for (int64_t j = 0; j < n; j += block_cols<T>)
     for (int64_t p = 0; p < k; p += gemm_depth)
       block<T>(m, std::min(block_cols<T>, n - j), std::min(gemm_depth, k - p), {A.at(0, p), A.row, A.col},
-               {B.at(p, j), B.row, B.col}, C + j, c_row, add || p > 0);
+               {B.at(p, j), B.row, B.col}, C + j, c_row, p > 0 ? Start<T>{C + j, c_row} : D.at(0, j));
 }
 
 /// Cuts the products into parts for the threads to take. A batch is cut between its products; where these are
@@ -184,14 +215,14 @@ void product(int64_t m, int64_t n, int64_t k, const Matrix<T>& A, const Matrix<T
 /// pack B once more.
 template <class T>
 void share_out(int64_t batch, int64_t m, int64_t n, int64_t k, const Matrix<T>& A, const int64_t* a_at,
-               const Matrix<T>& B, const int64_t* b_at, T* C, int64_t c_row, bool add) {
+               const Matrix<T>& B, const int64_t* b_at, T* C, int64_t c_row, const Start<T>& D) {
   if (batch == 0 || m == 0 || n == 0) return;
   constexpr int64_t W = tile_cols<T>;
   const int64_t work = batch * m * n * k / lanes<T>, threads = work < parallel_work ? 1 : available_threads();
   if (threads == 1) {
     for (int64_t b = 0; b < batch; ++b)
       product<T>(m, n, k, {A.data + a_at[b], A.row, A.col}, {B.data + b_at[b], B.row, B.col}, C + b * m * n,
-                 c_row, add);
+                 c_row, D.at(b * m, 0));
     return;
   }
   const int64_t parts = parts_per_thread * threads, groups = std::min(batch, parts), each = parts / groups;
@@ -203,7 +234,7 @@ void share_out(int64_t batch, int64_t m, int64_t n, int64_t k, const Matrix<T>& 
     const int64_t i = m * r / down, rows = m * (r + 1) / down - i, j = column(c), cols = column(c + 1) - j;
     for (int64_t b = batch * g / groups; b < batch * (g + 1) / groups; ++b)
       product<T>(rows, cols, k, {A.at(i, 0) + a_at[b], A.row, A.col}, {B.at(0, j) + b_at[b], B.row, B.col},
-                 C + b * m * n + i * c_row + j, c_row, add);
+                 C + b * m * n + i * c_row + j, c_row, D.at(b * m + i, j));
   });
 }
 
@@ -213,19 +244,30 @@ template <class T>
 void gemm_batch(int64_t batch, int64_t m, int64_t n, int64_t k, const T* A, const int64_t* a_at,
                 int64_t a_row, int64_t a_col, const T* B, const int64_t* b_at, int64_t b_row, int64_t b_col,
                 T* C, bool accumulate) {
-  share_out<T>(batch, m, n, k, {A, a_row, a_col}, a_at, {B, b_row, b_col}, b_at, C, n, accumulate);
+  share_out<T>(batch, m, n, k, {A, a_row, a_col}, a_at, {B, b_row, b_col}, b_at, C, n,
+               {accumulate ? C : nullptr, n});
 }
 
 template <class T>
 void gemm(int64_t m, int64_t n, int64_t k, const T* A, int64_t a_row, int64_t a_col, const T* B,
           int64_t b_row, int64_t b_col, T* C, int64_t c_row, bool accumulate) {
   const int64_t at = 0;
-  share_out<T>(1, m, n, k, {A, a_row, a_col}, &at, {B, b_row, b_col}, &at, C, c_row, accumulate);
+  share_out<T>(1, m, n, k, {A, a_row, a_col}, &at, {B, b_row, b_col}, &at, C, c_row,
+               {accumulate ? C : nullptr, c_row});
+}
+
+template <class T>
+void gemm_row(int64_t m, int64_t n, int64_t k, const T* A, int64_t a_row, int64_t a_col, const T* B,
+              int64_t b_row, int64_t b_col, const T* row, T* C, int64_t c_row) {
+  const int64_t at = 0;
+  share_out<T>(1, m, n, k, {A, a_row, a_col}, &at, {B, b_row, b_col}, &at, C, c_row, {row, 0});
 }
 
 #define TAPEHEAD_GEMM(T)                                                                                    \
   template void gemm(int64_t, int64_t, int64_t, const T*, int64_t, int64_t, const T*, int64_t, int64_t, T*, \
                      int64_t, bool);                                                                        \
+  template void gemm_row(int64_t, int64_t, int64_t, const T*, int64_t, int64_t, const T*, int64_t, int64_t, \
+                         const T*, T*, int64_t);                                                            \
   template void gemm_batch(int64_t, int64_t, int64_t, int64_t, const T*, const int64_t*, int64_t, int64_t,  \
                            const T*, const int64_t*, int64_t, int64_t, T*, bool);
 TAPEHEAD_GEMM(float)

@@ -19,6 +19,13 @@ void gemm(std::int64_t m, std::int64_t n, std::int64_t k, const T* A, std::int64
           const T* B, std::int64_t b_row, std::int64_t b_col, T* C, std::int64_t c_row,
           bool accumulate = false);
 
+/// The same with one row of n numbers added to every row of the product (which stays as it is where `row` is
+/// null).
+template <class T>
+void gemm_row(std::int64_t m, std::int64_t n, std::int64_t k, const T* A, std::int64_t a_row,
+              std::int64_t a_col, const T* B, std::int64_t b_row, std::int64_t b_col, const T* row, T* C,
+              std::int64_t c_row);
+
 /// `batch` products of the same sizes: number i reads A + a_at[i] and B + b_at[i] and writes C + i * m * n,
 /// whole rows (c_row = n). Many small ones are shared out among the threads.
 template <class T>

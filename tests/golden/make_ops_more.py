@@ -134,6 +134,8 @@ for name, equation, a, b in [
     case("einsum_" + name, "einsum", {"a": draw(*a), "b": draw(*b)}, lambda a, b: np.einsum(equation, a, b), {"equation": equation})
 for name, equation, a in [("transpose", "ij->ji", (2, 3)), ("row_sums", "bij->bi", (2, 3, 4)), ("total", "ij->", (2, 3))]:
     case("einsum_one_" + name, "einsum", {"a": draw(*a)}, lambda a: np.einsum(equation, a), {"equation": equation})
+case("linear", "linear", {"x": draw(2, 3, 4), "weight": draw(5, 4), "bias": draw(5)}, lambda x, weight, bias: x @ weight.T + bias)
+case("linear_one", "linear", {"x": draw(4), "weight": draw(2, 4)}, lambda x, weight: x @ weight.T, note="one row, no bias")
 
 named, columns, rows = make_golden.ops({"cases": cases})
 (make_golden.HERE / "ops_more.npz").write_bytes(make_golden.npz(named))

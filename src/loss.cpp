@@ -7,6 +7,7 @@
 
 #include "kernels/parallel.hpp"
 #include "kernels/rows.hpp"
+#include "recorded.hpp"
 #include "tapehead/arithmetic.hpp"
 #include "tapehead/error.hpp"
 #include "tapehead/indexing.hpp"
@@ -52,6 +53,30 @@ double row_loss(std::int64_t n, const T* x, std::int64_t target, double smoothin
   return loss;
 }
 
+// The gradient of the logits, row by row, unrecorded.
+template <class T>
+Tensor<T> pulled(const Tensor<T>& logits, const Targets& t, const CrossEntropyOptions& o,
+                 const Tensor<T>& dy) {
+  const Tensor<T> x = contiguous(detach(logits)), arriving = contiguous(detach(dy));
+  const Tensor<std::int64_t> index = contiguous(t.index);
+  const Tensor<bool> ignored = contiguous(t.ignored);
+  const std::int64_t n = logits.size(-1);
+  const bool each = o.reduction == Reduction::none;
+  const T q = static_cast<T>(o.label_smoothing / static_cast<double>(n)),
+          q_target = static_cast<T>(1 - o.label_smoothing);
+  Buffer<T> dx(x.shape(), "cross_entropy");
+  kernels::parallel_for(index.numel(), 8 * x.numel(), [&](std::int64_t r) {
+    T* row = dx.data() + r * n;
+    if (ignored.data()[r]) return void(std::fill_n(row, n, T{}));
+    kernels::softmax_row(n, x.data() + r * n, row, false);
+    const T dy_row = arriving.data()[each ? r : 0],
+            scale = o.reduction == Reduction::mean ? dy_row / static_cast<T>(t.count) : dy_row;
+    const std::int64_t target = index.data()[r];
+    for (std::int64_t c = 0; c < n; ++c) row[c] = (row[c] - ((c == target ? q_target : T{}) + q)) * scale;
+  });
+  return dx;
+}
+
 // A gradient that arrives at a mean goes to each of n in equal parts.
 template <class T>
 Tensor<T> shared(const Tensor<T>& dy, Reduction reduction, std::int64_t n) {
@@ -93,6 +118,7 @@ Tensor<T> cross_entropy(const Tensor<T>& logits, const Tensor<std::int64_t>& tar
 
   return record(
       cross_entropy_op, Tensor<T>(std::move(y)), wrt(logits, [logits, t, o, classes](const auto& dy) {
+        if (detail::nobody_records(logits, dy)) return pulled(logits, t, o, dy);
         const auto q = one_hot<T>(t.index, classes) * (1 - o.label_smoothing) +
                        o.label_smoothing / static_cast<double>(classes);
         const auto each = shared(dy, o.reduction, t.count);

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <vector>
 
 #include "kernels/norm.hpp"
 #include "kernels/parallel.hpp"
+#include "recorded.hpp"
 #include "tapehead/arithmetic.hpp"
 #include "tapehead/error.hpp"
 #include "tapehead/math.hpp"
@@ -14,6 +16,8 @@
 #include "tapehead/views.hpp"
 
 namespace tapehead {
+
+using detail::nobody_records;
 
 namespace {
 
@@ -72,17 +76,46 @@ const Op layer_norm_pull_op{"layer_norm_pull", "P(g) = (g - mean g - x̂ mean(g 
 const Op rms_norm_pull_op{"rms_norm_pull", "P(g) = (g - x̂ mean(g x̂)) / s, s = √(mean x² + ε)",
                           "dg = P(dy), dx = -(x̂ Σ dy P(g) + P(dy) Σ g x̂ + P(g) Σ dy x̂) / (n s)"};
 
+// The gradient of x from dy, or from dy and the weight: g = dy w.
+template <class T>
+Tensor<T> pulled(const char* op, const Tensor<T>& x, const Tensor<T>& g, const Maybe<T>& weight, double eps,
+                 bool centred) {
+  const Tensor<T> from = contiguous(detach(x)), dy = contiguous(detach(g)), none;
+  const Tensor<T> w = weight ? contiguous(detach(*weight)) : none;
+  Buffer<T> dx(x.shape(), op);
+  for_each_row(x.shape(), [&](std::int64_t at) {
+    kernels::norm_pull_row(x.size(-1), from.data() + at, dy.data() + at, weight ? w.data() : nullptr, eps,
+                           centred, dx.data() + at);
+  });
+  return dx;
+}
+
+// Σ dy x̂ over the rows, unrecorded: groups of 64, then these in order, whatever the number of threads.
+template <class T>
+Tensor<T> weight_gradient(const Tensor<T>& x, const Tensor<T>& g, double eps, bool centred) {
+  const Tensor<T> from = contiguous(detach(x)), dy = contiguous(detach(g));
+  const std::int64_t n = x.size(-1), rows = n == 0 ? 0 : x.numel() / n, group = 64,
+                     groups = (rows + group - 1) / group;
+  std::vector<double> sums(static_cast<std::size_t>(groups * n), 0.0);
+  kernels::parallel_for(groups, 4 * x.numel(), [&](std::int64_t k) {
+    for (std::int64_t r = k * group; r < std::min(rows, (k + 1) * group); ++r)
+      kernels::norm_weight_row(n, from.data() + r * n, dy.data() + r * n, eps, centred, sums.data() + k * n);
+  });
+  Buffer<T> dw({n}, "norm");
+  for (std::int64_t i = 0; i < n; ++i) {
+    double total = 0;
+    for (std::int64_t k = 0; k < groups; ++k) total += sums[static_cast<std::size_t>(k * n + i)];
+    dw[i] = static_cast<T>(total);
+  }
+  return dw;
+}
+
 // From the gradient of x̂ to that of x, in one record. It is linear in g, with a symmetric matrix: its own
 // transpose.
 template <bool centred, class T>
 Tensor<T> pull(const Tensor<T>& x, const Tensor<T>& g, double eps) {
   const Op& op = centred ? layer_norm_pull_op : rms_norm_pull_op;
-  const Tensor<T> from = contiguous(detach(x)), dy = contiguous(detach(g));
-  Buffer<T> filled(x.shape(), op.name);
-  for_each_row(x.shape(), [&](std::int64_t at) {
-    kernels::norm_pull_row(x.size(-1), from.data() + at, dy.data() + at, eps, centred, filled.data() + at);
-  });
-  const Tensor<T> P(std::move(filled));
+  const Tensor<T> P = pulled(op.name, x, g, {}, eps, centred);
   return record(op, P, wrt(g, [x, eps](const auto& u) { return pull<centred>(x, u, eps); }),
                 wrt(x, [x, g, P, eps](const auto& u) {
                   const auto over_row = [](const Tensor<T>& v) { return sum(v, -1, true); };
@@ -98,11 +131,19 @@ template <bool centred, class T>
 Tensor<T> norm(const Op& op, const Tensor<T>& x, const Maybe<T>& weight, const Maybe<T>& bias, double eps) {
   check(op.name, x, weight, bias, eps);
   const Tensor<T> none;  // no tape knows it: what is left out has no gradient
-  return record(
-      op, normalised(op.name, x, weight, bias, eps, centred),
-      wrt(x, [x, weight, eps](const auto& dy) { return pull<centred>(x, weight ? dy * *weight : dy, eps); }),
-      wrt(weight ? *weight : none, [x, eps](const auto& dy) { return dy * plain<centred>(x, eps); }),
-      wrt(bias ? *bias : none, [](const auto& dy) { return dy; }));
+  return record(op, normalised(op.name, x, weight, bias, eps, centred),
+                wrt(x,
+                    [x, weight, eps, name = op.name](const auto& dy) {
+                      if (nobody_records(x, dy) && !(weight && is_recorded(*weight)))
+                        return pulled(name, x, dy, weight, eps, centred);
+                      return pull<centred>(x, weight ? dy * *weight : dy, eps);
+                    }),
+                wrt(weight ? *weight : none,
+                    [x, eps](const auto& dy) {
+                      return nobody_records(x, dy) ? weight_gradient(x, dy, eps, centred)
+                                                   : dy * plain<centred>(x, eps);
+                    }),
+                wrt(bias ? *bias : none, [](const auto& dy) { return dy; }));
 }
 
 }  // namespace

@@ -174,13 +174,21 @@ void AdamOptimizer<T, decoupled>::update(const std::vector<Update<T>>& updates) 
     const T rate = static_cast<T>(lr / (1 - std::pow(beta1, t))),
             root = static_cast<T>(std::sqrt(1 - std::pow(beta2, t)));
     const T small = static_cast<T>(eps);
-    const T *p = s.old.data(), *g = s.gradient.data(), *m = before.m.data(), *v = before.v.data();
-    T *p_next = s.next.data(), *m_next = s.m.data(), *v_next = s.v.data();
-    each_element(s.old.numel(), [=](std::int64_t i) {
-      const T d = g[i] + into_gradient * p[i];
-      m_next[i] = (first ? T{} : b1 * m[i]) + c1 * d;
-      v_next[i] = (first ? T{} : b2 * v[i]) + c2 * d * d;
-      p_next[i] = p[i] * shrink - rate * (m_next[i] / (std::sqrt(v_next[i]) / root + small));
+    const T keep_m = first ? T{} : b1, keep_v = first ? T{} : b2;
+    // One pass through memory. The compiler is told that the seven arrays do not overlap: it would not check
+    // for so many, and not vectorise.
+    kernels::parallel_pieces(s.old.numel(), 8, [&](std::int64_t at, std::int64_t n) {
+      const T* __restrict p = s.old.data() + at, * __restrict g = s.gradient.data() + at;
+      const T* __restrict m = (first ? s.old : before.m).data() + at, * __restrict v =
+                                                                          (first ? s.old : before.v).data() +
+                                                                          at;
+      T* __restrict p_next = s.next.data() + at, * __restrict m_next = s.m.data() + at, * __restrict v_next = s.v.data() + at;
+      for (std::int64_t i = 0; i < n; ++i) {
+        const T d = g[i] + into_gradient * p[i];
+        const T mean = keep_m * m[i] + c1 * d, square = keep_v * v[i] + c2 * d * d;
+        m_next[i] = mean, v_next[i] = square;
+        p_next[i] = p[i] * shrink - rate * (mean / (std::sqrt(square) / root + small));
+      }
     });
   }
   for (Next& s : steps) {

@@ -6,6 +6,7 @@
 
 #include "kernels/parallel.hpp"
 #include "kernels/rows.hpp"
+#include "recorded.hpp"
 #include "tapehead/arithmetic.hpp"
 #include "tapehead/math.hpp"
 #include "tapehead/reduce.hpp"
@@ -23,7 +24,8 @@ Tensor<T> with_last(const Tensor<T>& x, int axis) {
   return contiguous(axis == x.rank() - 1 ? apart : transpose(apart, axis, -1));
 }
 
-// A result computed row by row with `axis` last, turned back.
+// A result computed row by row with `axis` last, turned back: row(n, from, to, the place of its first
+// element).
 template <class T, class RowFunction>
 Tensor<T> by_rows(const char* op, const Tensor<T>& x, int axis, const RowFunction& row) {
   const Tensor<T> in = with_last(x, axis);
@@ -32,10 +34,21 @@ Tensor<T> by_rows(const char* op, const Tensor<T>& x, int axis, const RowFunctio
   T* y = out.data();
   const T* from = in.data();
   kernels::parallel_for((rows + 63) / 64, 8 * in.numel(), [&](std::int64_t group) {
-    for (std::int64_t r = group * 64; r < std::min(rows, group * 64 + 64); ++r) row(n, from + r * n, y + r * n);
+    for (std::int64_t r = group * 64; r < std::min(rows, group * 64 + 64); ++r)
+      row(n, from + r * n, y + r * n, r * n);
   });
   const Tensor<T> made(std::move(out));
   return axis == x.rank() - 1 ? made : detach(transpose(made, axis, -1));
+}
+
+// A ⊙ (dA - Σ dA ⊙ A) in one pass over the rows, unrecorded.
+template <class T>
+Tensor<T> softmax_pulled(const Tensor<T>& A, const Tensor<T>& dA, int axis) {
+  const Tensor<T> weights = with_last(A, axis);
+  const T* a = weights.data();
+  return by_rows("softmax", dA, axis, [a](std::int64_t n, const T* da, T* ds, std::int64_t at) {
+    kernels::softmax_pull_row(n, a + at, da, ds);
+  });
 }
 
 int axis_of(const char* op, int axis, const Shape& shape) { return normalize_axis(op, axis, shape); }
@@ -46,19 +59,25 @@ const Op softmax_op{"softmax", "A = exp(S - max S) / Σ exp(S - max S)", "dS = A
 template <std::floating_point T>
 Tensor<T> softmax(const Tensor<T>& S, int axis, EmptyRows empty) {
   axis = axis_of("softmax", axis, S.shape());
-  auto A = by_rows("softmax", S, axis, [empty](std::int64_t n, const T* s, T* a) { kernels::softmax_row(n, s, a, empty == EmptyRows::zero); });
-  return record(softmax_op, A, wrt(S, [A, axis](const auto& dA) { return A * (dA - sum(dA * A, axis, true)); }));
+  auto A = by_rows("softmax", S, axis, [empty](std::int64_t n, const T* s, T* a, std::int64_t) {
+    kernels::softmax_row(n, s, a, empty == EmptyRows::zero);
+  });
+  return record(softmax_op, A, wrt(S, [A, axis](const auto& dA) {
+                  return detail::nobody_records(A, dA) ? softmax_pulled(A, dA, axis)
+                                                       : A * (dA - sum(dA * A, axis, true));
+                }));
 }
 
 const Op log_softmax_op{"log_softmax", "y = x - log Σ exp(x)", "dx = dy - softmax(x) Σ dy"};
 template <std::floating_point T>
 Tensor<T> log_softmax(const Tensor<T>& x, int axis) {
   axis = axis_of("log_softmax", axis, x.shape());
-  auto y = by_rows("log_softmax", x, axis, [](std::int64_t n, const T* v, T* out) {
+  auto y = by_rows("log_softmax", x, axis, [](std::int64_t n, const T* v, T* out, std::int64_t) {
     const auto total = kernels::sum_exp_row(n, v);
     for (std::int64_t i = 0; i < n; ++i) out[i] = static_cast<T>((v[i] - total.max) - total.log);
   });
-  return record(log_softmax_op, y, wrt(x, [y, axis](const auto& dy) { return dy - exp(y) * sum(dy, axis, true); }));
+  return record(log_softmax_op, y,
+                wrt(x, [y, axis](const auto& dy) { return dy - exp(y) * sum(dy, axis, true); }));
 }
 
 const Op logsumexp_op{"logsumexp", "y = log Σ exp(x)", "dx = dy softmax(x)"};
@@ -75,14 +94,15 @@ Tensor<T> logsumexp(const Tensor<T>& x, int axis, bool keepdims) {
   // The rows stand in the order of the axes with `axis` swapped to the end: swap back, then drop or keep it.
   const Tensor<T> last = detach(unsqueeze(Tensor<T>(std::move(out)), -1));
   const Tensor<T> kept = transpose(last, axis, -1);
-  return record(logsumexp_op, keepdims ? kept : kept.squeeze(axis), wrt(x, [x, axis, keepdims](const auto& dy) {
-    return (keepdims ? dy : unsqueeze(dy, axis)) * softmax(x, axis, EmptyRows::zero);
-  }));
+  return record(logsumexp_op, keepdims ? kept : kept.squeeze(axis),
+                wrt(x, [x, axis, keepdims](const auto& dy) {
+                  return (keepdims ? dy : unsqueeze(dy, axis)) * softmax(x, axis, EmptyRows::zero);
+                }));
 }
 
-#define TAPEHEAD_SOFTMAX(T)                                      \
-  template Tensor<T> softmax(const Tensor<T>&, int, EmptyRows);  \
-  template Tensor<T> log_softmax(const Tensor<T>&, int);         \
+#define TAPEHEAD_SOFTMAX(T)                                     \
+  template Tensor<T> softmax(const Tensor<T>&, int, EmptyRows); \
+  template Tensor<T> log_softmax(const Tensor<T>&, int);        \
   template Tensor<T> logsumexp(const Tensor<T>&, int, bool);
 TAPEHEAD_SOFTMAX(float)
 TAPEHEAD_SOFTMAX(double)

@@ -41,25 +41,43 @@ struct RowNorm {
 
 /// y = x̂ w + b; w and b may be null.
 template <class T>
-void norm_row(std::int64_t n, const T* x, const T* w, const T* b, double eps, bool centred, T* y) {
+void norm_row(std::int64_t n, const T* x, const T* w, const T* b, double eps, bool centred, T* __restrict y) {
   const RowNorm norm(n, x, eps, centred);
-  for (std::int64_t i = 0; i < n; ++i) {
-    const double v = norm(x[i]) * (w != nullptr ? static_cast<double>(w[i]) : 1.0);
-    y[i] = static_cast<T>(v + (b != nullptr ? static_cast<double>(b[i]) : 0.0));
-  }
+  if (w != nullptr && b != nullptr)
+    for (std::int64_t i = 0; i < n; ++i)
+      y[i] = static_cast<T>(norm(x[i]) * static_cast<double>(w[i]) + static_cast<double>(b[i]));
+  else if (w != nullptr)
+    for (std::int64_t i = 0; i < n; ++i) y[i] = static_cast<T>(norm(x[i]) * static_cast<double>(w[i]));
+  else
+    for (std::int64_t i = 0; i < n; ++i)
+      y[i] = static_cast<T>(norm(x[i]) + (b != nullptr ? static_cast<double>(b[i]) : 0.0));
 }
 
-/// dx = (g - mean g - x̂ mean(g x̂)) · scale for the gradient g of x̂; without `centred` there is no mean g.
+/// dx = (g - mean g - x̂ mean(g x̂)) · scale for the gradient g of x̂; without `centred` there is no mean g. g
+/// is dy, or dy w where there is a weight.
 template <class T>
-void norm_pull_row(std::int64_t n, const T* x, const T* g, double eps, bool centred, T* dx) {
+void norm_pull_row(std::int64_t n, const T* x, const T* dy, const T* w, double eps, bool centred,
+                   T* __restrict dx) {
+  const auto pulled = [&](const auto& g) {
+    const RowNorm norm(n, x, eps, centred);
+    const auto count = static_cast<double>(n);
+    const double mean = centred ? sum_row(n, g) / count : 0;
+    const double along = sum_row(n, [&](std::int64_t i) { return g(i) * norm(x[i]); }) / count;
+    for (std::int64_t i = 0; i < n; ++i)
+      dx[i] = static_cast<T>((g(i) - mean - norm(x[i]) * along) * norm.scale);
+  };
+  if (w != nullptr)
+    pulled([=](std::int64_t i) { return static_cast<double>(dy[i]) * static_cast<double>(w[i]); });
+  else
+    pulled([=](std::int64_t i) { return static_cast<double>(dy[i]); });
+}
+
+/// dw[i] += dy[i] x̂[i]: the weight's gradient, row upon row.
+template <class T>
+void norm_weight_row(std::int64_t n, const T* x, const T* dy, double eps, bool centred,
+                     double* __restrict dw) {
   const RowNorm norm(n, x, eps, centred);
-  const auto count = static_cast<double>(n);
-  const double mean =
-      centred ? sum_row(n, [g](std::int64_t i) { return static_cast<double>(g[i]); }) / count : 0;
-  const double along =
-      sum_row(n, [&](std::int64_t i) { return static_cast<double>(g[i]) * norm(x[i]); }) / count;
-  for (std::int64_t i = 0; i < n; ++i)
-    dx[i] = static_cast<T>((static_cast<double>(g[i]) - mean - norm(x[i]) * along) * norm.scale);
+  for (std::int64_t i = 0; i < n; ++i) dw[i] += static_cast<double>(dy[i]) * norm(x[i]);
 }
 
 }  // namespace tapehead::kernels

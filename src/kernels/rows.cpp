@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "kernels/norm.hpp"
 #include "kernels/vmath.hpp"
 
 namespace tapehead::kernels {
@@ -68,9 +69,18 @@ void softmax_row(std::int64_t n, const T* s, T* a, bool empty_is_zero) {
   for (std::int64_t i = 0; i < n; ++i) a[i] /= total;
 }
 
+template <class T>
+void softmax_pull_row(std::int64_t n, const T* a, const T* da, T* ds) {
+  const T total = static_cast<T>(
+      sum_row(n, [=](std::int64_t i) { return static_cast<double>(da[i]) * static_cast<double>(a[i]); }));
+  for (std::int64_t i = 0; i < n; ++i) ds[i] = a[i] * (da[i] - total);
+}
+
 template SumExp<float> sum_exp_row(std::int64_t, const float*);
 template SumExp<double> sum_exp_row(std::int64_t, const double*);
 template void softmax_row(std::int64_t, const float*, float*, bool);
 template void softmax_row(std::int64_t, const double*, double*, bool);
+template void softmax_pull_row(std::int64_t, const float*, const float*, float*);
+template void softmax_pull_row(std::int64_t, const double*, const double*, double*);
 
 }  // namespace tapehead::kernels

@@ -59,7 +59,7 @@ void compare(Report& report, Python& python, bool torch, int threads) {
   report.table(fmt::format("{} thread{}", threads, threads == 1 ? "" : "s"),
                {"ms", "± %", "GFLOP/s", "% of peak", "MB", "/ PyTorch"});
   const char* names[] = {"step", "forward", "backward", "AdamW"};
-  for (std::size_t part = 0; part < 4; ++part) {
+  for (std::size_t part = 0; part < (threads == 1 ? 4 : 1); ++part) {
     std::vector<Contender> contenders = {{"ours", [&](int64_t times) {
                                             double sum = 0;
                                             for (int64_t i = 0; i < times; ++i)

@@ -75,7 +75,8 @@ OPT_PROGRAM := -O1 -DNDEBUG
 endif
 UBSAN_OPTIONS ?= print_stacktrace=1
 ASAN_OPTIONS ?= allocator_may_return_null=1
-export UBSAN_OPTIONS ASAN_OPTIONS
+TSAN_OPTIONS ?= allocator_may_return_null=1
+export UBSAN_OPTIONS ASAN_OPTIONS TSAN_OPTIONS
 
 # ---- files -------------------------------------------------------------------------------------------------
 

@@ -41,6 +41,9 @@ $(NB)/venv/ready: $(NB_KERNEL)/venv.sh
 
 $(NB)/venv/lab: $(NB)/venv/ready
 	$(Q)$(NB_KERNEL)/venv.sh $(NB)/venv 'jupyterlab>=4,<5'
+	@mkdir -p $(NB)/venv/share/jupyter/lab/settings
+	@echo '{"@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": false}}' \
+	  >$(NB)/venv/share/jupyter/lab/settings/overrides.json
 	$(Q)touch $@
 
 # The whole library is in the host, and open to the cells, which are loaded into it.

@@ -392,6 +392,28 @@ def runner(name, cell, expected):
     return bool(good)
 
 
+def comparing():
+    """What `make notebooks` takes for the same, and what it does not."""
+    sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..'))
+    from run import figure_fault, same_text
+    text = 'x 0.681 [1. 2.]\n  3 4'
+    svg = "<svg><g class='a'><text x='1'>0.5</text></g></svg>"
+    others = [svg.replace(*pair) for pair in (
+        ('0.5', '0.7'), ("'a'", "'b'"), ("x='1'", "x='3'"), ("x='1'", "y='1'"), ('text', 'tspan'), ('</g>', '<b/></g>'), ('</g>', ''))]
+    return {
+        'one in the last digit shown is the same': same_text(text, text.replace('681', '682')),
+        'blanks do not count': same_text(text, 'x 0.681 [1. 2.] 3 4'),
+        'two in the last digit are not': not same_text(text, text.replace('681', '683')),
+        'an integer is itself': not same_text(text, text.replace('4', '5')),
+        'an exponent counts': same_text('1.2e-07', '1.3e-07') and not same_text('1e-07', '3e-07'),
+        'words, signs, NaN and lengths count': not any((
+            same_text(text, text.replace('x', 'y')), same_text('-0.5', '0.5'), same_text('nan', '0.0'),
+            same_text('true', 'false'), same_text('[1 2]', '[1 2 3]'))),
+        'a figure is the same as itself': not figure_fault(svg, svg),
+        'another figure is another': all(figure_fault(other, svg) for other in others),
+    }
+
+
 def main():
     part = sys.argv[1] if len(sys.argv) > 1 else ''
     before = set(glob.glob(os.path.join(tempfile.gettempdir(), 'xcpp20.*')))
@@ -400,6 +422,9 @@ def main():
         for good, bad in pool.map(walk, sorted((name for name in SESSIONS if part in name), reverse=True)):
             passed, failed = passed + good, failed + bad
     if not part:
+        for name, good in comparing().items():
+            print(f'{"ok" if good else "FAILED"}: {name}', flush=True)
+            passed, failed = passed + good, failed + ([] if good else [name])
         for name, cell, expected in (
                 ('a notebook that throws fails', 'throw std::runtime_error("boom");', 'cell 2 failed.*boom.*cell 3 did not run'),
                 ('a notebook with a compile error fails', 'int x = y;', "cell 2 failed.*line 1: error.*y.*not declared"),

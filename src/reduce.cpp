@@ -23,7 +23,8 @@ namespace {
 
 // Which axes go, the shape with them kept as 1, and the shape that is asked for.
 struct Plan {
-  Plan(const char* op, const Shape& shape, const Axes& list, const Strides& strides, bool keepdims) : kept(shape) {
+  Plan(const char* op, const Shape& shape, const Axes& list, const Strides& strides, bool keepdims)
+      : kept(shape) {
     const std::vector<bool> gone = list.mask(op, shape);
     for (int axis = 0; axis < shape.rank(); ++axis) {
       const bool goes = gone[static_cast<std::size_t>(axis)];
@@ -54,7 +55,10 @@ template <class T, bool largest>
 struct Extreme {
   using Acc = T;
   Acc start = largest ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::infinity();
-  static void add(Acc& acc, T v) { acc = (largest ? acc > v : acc < v) || acc != acc ? acc : v; }
+  // Both conditions are worked out, without a branch, so that a loop of these becomes vectors.
+  static void add(Acc& acc, T v) {
+    acc = (static_cast<int>(largest ? acc > v : acc < v) | static_cast<int>(acc != acc)) != 0 ? acc : v;
+  }
   static void join(Acc& acc, T other) { add(acc, other); }
 };
 
@@ -71,10 +75,12 @@ template <class T>
 Tensor<T> sum(const Tensor<T>& x, const Axes& list, bool keepdims) {
   const Plan plan("sum", x.shape(), list, x.strides(), keepdims);
   Buffer<T> y(plan.out, "sum");
-  kernels::fold(plan.axes, x.data(), y.data(), Sum<T>{}, [](auto total, std::int64_t) { return static_cast<T>(total); });
-  return recorded(sum_op, Tensor<T>(std::move(y)), wrt(x, [kept = plan.kept, shape = x.shape()](const auto& dy) {
-    return broadcast_to(restored(dy, kept), shape);
-  }));
+  kernels::fold(plan.axes, x.data(), y.data(), Sum<T>{},
+                [](auto total, std::int64_t) { return static_cast<T>(total); });
+  return recorded(sum_op, Tensor<T>(std::move(y)),
+                  wrt(x, [kept = plan.kept, shape = x.shape()](const auto& dy) {
+                    return broadcast_to(restored(dy, kept), shape);
+                  }));
 }
 
 const Op mean_op{"mean", "y = Σ x / n", "dx = dy / n, repeated"};
@@ -83,10 +89,12 @@ Tensor<T> mean(const Tensor<T>& x, const Axes& list, bool keepdims) {
   const Plan plan("mean", x.shape(), list, x.strides(), keepdims);
   const auto n = static_cast<double>(plan.count);
   Buffer<T> y(plan.out, "mean");
-  kernels::fold(plan.axes, x.data(), y.data(), Sum<T>{}, [n](double total, std::int64_t) { return static_cast<T>(total / n); });
-  return record(mean_op, Tensor<T>(std::move(y)), wrt(x, [kept = plan.kept, shape = x.shape(), count = plan.count](const auto& dy) {
-    return broadcast_to(restored(dy, kept) / count, shape);
-  }));
+  kernels::fold(plan.axes, x.data(), y.data(), Sum<T>{},
+                [n](double total, std::int64_t) { return static_cast<T>(total / n); });
+  return record(mean_op, Tensor<T>(std::move(y)),
+                wrt(x, [kept = plan.kept, shape = x.shape(), count = plan.count](const auto& dy) {
+                  return broadcast_to(restored(dy, kept) / count, shape);
+                }));
 }
 
 namespace {
@@ -95,42 +103,53 @@ template <bool largest, class T>
 Tensor<T> extreme(const Op& op, const Tensor<T>& x, const Axes& list, bool keepdims) {
   const Plan plan(op.name, x.shape(), list, x.strides(), keepdims);
   if (plan.count == 0 && plan.out.numel() > 0)
-    throw ShapeError(fmt::format("{}: shape {} has nothing along the reduced axes; an empty {} has no value", op.name, x.shape().str(), op.name));
+    throw ShapeError(fmt::format("{}: shape {} has nothing along the reduced axes; an empty {} has no value",
+                                 op.name, x.shape().str(), op.name));
   Buffer<T> filled(plan.out, op.name);
-  kernels::fold(plan.axes, x.data(), filled.data(), Extreme<T, largest>{}, [](T best, std::int64_t) { return best; });
+  kernels::fold(plan.axes, x.data(), filled.data(), Extreme<T, largest>{},
+                [](T best, std::int64_t) { return best; });
   Tensor<T> y(std::move(filled));
   return record(op, y, wrt(x, [x, y, kept = plan.kept, list](const auto& dy) {
-    // Who won does not change with x (but at ties): a constant, worked out off the tape.
-    const auto won = map<T>("max", x, detach(y).reshape(kept), [](T v, T best) { return T(v == best || v != v); });
-    return restored(dy, kept) * (won / sum(won, list, true));
-  }));
+                  // Who won does not change with x (but at ties): a constant, worked out off the tape.
+                  const auto won = map<T>("max", x, detach(y).reshape(kept),
+                                          [](T v, T best) { return T(v == best || v != v); });
+                  return restored(dy, kept) * (won / sum(won, list, true));
+                }));
 }
 
 }  // namespace
 
 const Op max_op{"max", "y = max x", "dx = dy [x = y] / (number of winners)"};
 template <std::floating_point T>
-Tensor<T> max(const Tensor<T>& x, const Axes& list, bool keepdims) { return extreme<true>(max_op, x, list, keepdims); }
+Tensor<T> max(const Tensor<T>& x, const Axes& list, bool keepdims) {
+  return extreme<true>(max_op, x, list, keepdims);
+}
 
 const Op min_op{"min", "y = min x", "dx = dy [x = y] / (number of winners)"};
 template <std::floating_point T>
-Tensor<T> min(const Tensor<T>& x, const Axes& list, bool keepdims) { return extreme<false>(min_op, x, list, keepdims); }
+Tensor<T> min(const Tensor<T>& x, const Axes& list, bool keepdims) {
+  return extreme<false>(min_op, x, list, keepdims);
+}
 
 namespace {
 
-// Σ (x - mean)² / (n - correction), in two passes, the mean in double as it comes: rounding it first, or subtracting
-// squares, would cost the digits at a large mean.
+// Σ (x - mean)² / (n - correction), in two passes, the mean in double as it comes: rounding it first, or
+// subtracting squares, would cost the digits at a large mean.
 template <class T, class Finish>
-Tensor<T> deviation(const char* op, const Tensor<T>& x, const Axes& list, bool keepdims, const Finish& finish) {
+Tensor<T> deviation(const char* op, const Tensor<T>& x, const Axes& list, bool keepdims,
+                    const Finish& finish) {
   const Plan plan(op, x.shape(), list, x.strides(), keepdims);
   const auto n = static_cast<double>(plan.count);
   Buffer<double> filled(plan.kept, op);
-  kernels::fold(plan.axes, x.data(), filled.data(), Sum<T>{}, [n](double total, std::int64_t) { return total / n; });
+  kernels::fold(plan.axes, x.data(), filled.data(), Sum<T>{},
+                [n](double total, std::int64_t) { return total / n; });
   const Tensor<double> means(std::move(filled));
-  const auto squares = map<double>(op, x, means, [](T v, double m) { return (static_cast<double>(v) - m) * (static_cast<double>(v) - m); });
+  const auto squares = map<double>(op, x, means, [](T v, double m) {
+    return (static_cast<double>(v) - m) * (static_cast<double>(v) - m);
+  });
   Buffer<T> y(plan.out, op);
-  kernels::fold(Plan(op, squares.shape(), list, squares.strides(), keepdims).axes, squares.data(), y.data(), Sum<double>{},
-                [&](double total, std::int64_t) { return static_cast<T>(finish(total, n)); });
+  kernels::fold(Plan(op, squares.shape(), list, squares.strides(), keepdims).axes, squares.data(), y.data(),
+                Sum<double>{}, [&](double total, std::int64_t) { return static_cast<T>(finish(total, n)); });
   return y;
 }
 
@@ -146,21 +165,28 @@ Tensor<T> divided_or_zero(const Tensor<T>& a, const Tensor<T>& b) {
 const Op var_op{"var", "y = Σ (x - mean x)² / (n - correction)", "dx = 2 dy (x - mean x) / (n - correction)"};
 template <std::floating_point T>
 Tensor<T> var(const Tensor<T>& x, const Axes& list, int correction, bool keepdims) {
-  auto y = deviation("var", x, list, keepdims, [correction](double total, double n) { return total / std::max(0.0, n - correction); });
+  auto y = deviation("var", x, list, keepdims,
+                     [correction](double total, double n) { return total / std::max(0.0, n - correction); });
   const Plan plan("var", x.shape(), list, x.strides(), keepdims);
-  return record(var_op, std::move(y), wrt(x, [x, list, correction, kept = plan.kept, count = plan.count](const auto& dy) {
-    return restored(dy, kept) * (x - mean(x, list, true)) * 2 / std::max<std::int64_t>(0, count - correction);
-  }));
+  return record(var_op, std::move(y),
+                wrt(x, [x, list, correction, kept = plan.kept, count = plan.count](const auto& dy) {
+                  return restored(dy, kept) * (x - mean(x, list, true)) * 2 /
+                         std::max<std::int64_t>(0, count - correction);
+                }));
 }
 
 const Op std_op{"std", "y = √var(x)", "dx = dy (x - mean x) / (y (n - correction)), 0 where y = 0"};
 template <std::floating_point T>
 Tensor<T> std_dev(const Tensor<T>& x, const Axes& list, int correction, bool keepdims) {
-  auto y = deviation("std", x, list, keepdims, [correction](double total, double n) { return std::sqrt(total / std::max(0.0, n - correction)); });
+  auto y = deviation("std", x, list, keepdims, [correction](double total, double n) {
+    return std::sqrt(total / std::max(0.0, n - correction));
+  });
   const Plan plan("std", x.shape(), list, x.strides(), keepdims);
-  return record(std_op, y, wrt(x, [x, y, list, correction, kept = plan.kept, count = plan.count](const auto& dy) {
-    return divided_or_zero(restored(dy, kept), restored(y, kept)) * (x - mean(x, list, true)) / std::max<std::int64_t>(0, count - correction);
-  }));
+  return record(std_op, y,
+                wrt(x, [x, y, list, correction, kept = plan.kept, count = plan.count](const auto& dy) {
+                  return divided_or_zero(restored(dy, kept), restored(y, kept)) * (x - mean(x, list, true)) /
+                         std::max<std::int64_t>(0, count - correction);
+                }));
 }
 
 const Op norm_op{"norm", "y = √Σ x²", "dx = dy x / y, 0 where y = 0"};
@@ -174,16 +200,20 @@ Tensor<T> norm(const Tensor<T>& x, const Axes& list, bool keepdims) {
   };
   const Plan plan("norm", x.shape(), list, x.strides(), keepdims);
   Buffer<T> filled(plan.out, "norm");
-  kernels::fold(plan.axes, x.data(), filled.data(), Squares{}, [](double total, std::int64_t) { return static_cast<T>(std::sqrt(total)); });
+  kernels::fold(plan.axes, x.data(), filled.data(), Squares{},
+                [](double total, std::int64_t) { return static_cast<T>(std::sqrt(total)); });
   Tensor<T> y(std::move(filled));
-  return record(norm_op, y, wrt(x, [x, y, kept = plan.kept](const auto& dy) { return divided_or_zero(restored(dy, kept), restored(y, kept)) * x; }));
+  return record(norm_op, y, wrt(x, [x, y, kept = plan.kept](const auto& dy) {
+                  return divided_or_zero(restored(dy, kept), restored(y, kept)) * x;
+                }));
 }
 
 template <std::floating_point T>
 Tensor<T> sum_to(const Tensor<T>& x, const Shape& shape) {
   if (x.shape() == shape) return x;
   if (!broadcasts_to(shape, x.shape()))
-    throw ShapeError(fmt::format("sum_to: shape {} cannot be summed to {}, which does not broadcast to it", x.shape().str(), shape.str()));
+    throw ShapeError(fmt::format("sum_to: shape {} cannot be summed to {}, which does not broadcast to it",
+                                 x.shape().str(), shape.str()));
   std::vector<int> repeated;
   const int lead = x.rank() - shape.rank();
   for (int axis = 0; axis < x.rank(); ++axis)
@@ -199,25 +229,26 @@ Tensor<std::int64_t> argmax(const Tensor<T>& x, int axis, bool keepdims) {
     throw ShapeError(fmt::format("argmax: shape {} has nothing along axis {}", x.shape().str(), axis));
   Buffer<std::int64_t> y(plan.out, "argmax");
   std::int64_t k = 0;
-  kernels::for_each_element(plan.axes.kept_rank, plan.axes.kept_sizes, plan.axes.kept_strides, [&](std::int64_t offset) {
-    const T* row = x.data() + offset;
-    std::int64_t best = 0;
-    for (std::int64_t i = 1; i < plan.count; ++i) {
-      const T v = row[i * plan.axes.gone_strides[0]], winner = row[best * plan.axes.gone_strides[0]];
-      if (v > winner || (v != v && winner == winner)) best = i;
-    }
-    y[k++] = best;
-  });
+  kernels::for_each_element(
+      plan.axes.kept_rank, plan.axes.kept_sizes, plan.axes.kept_strides, [&](std::int64_t offset) {
+        const T* row = x.data() + offset;
+        std::int64_t best = 0;
+        for (std::int64_t i = 1; i < plan.count; ++i) {
+          const T v = row[i * plan.axes.gone_strides[0]], winner = row[best * plan.axes.gone_strides[0]];
+          if (v > winner || (v != v && winner == winner)) best = i;
+        }
+        y[k++] = best;
+      });
   return y;
 }
 
-#define TAPEHEAD_REDUCE(T)                                                      \
-  template Tensor<T> mean(const Tensor<T>&, const Axes&, bool);                 \
-  template Tensor<T> max(const Tensor<T>&, const Axes&, bool);                  \
-  template Tensor<T> min(const Tensor<T>&, const Axes&, bool);                  \
-  template Tensor<T> var(const Tensor<T>&, const Axes&, int, bool);             \
-  template Tensor<T> std_dev(const Tensor<T>&, const Axes&, int, bool);         \
-  template Tensor<T> norm(const Tensor<T>&, const Axes&, bool);                 \
+#define TAPEHEAD_REDUCE(T)                                              \
+  template Tensor<T> mean(const Tensor<T>&, const Axes&, bool);         \
+  template Tensor<T> max(const Tensor<T>&, const Axes&, bool);          \
+  template Tensor<T> min(const Tensor<T>&, const Axes&, bool);          \
+  template Tensor<T> var(const Tensor<T>&, const Axes&, int, bool);     \
+  template Tensor<T> std_dev(const Tensor<T>&, const Axes&, int, bool); \
+  template Tensor<T> norm(const Tensor<T>&, const Axes&, bool);         \
   template Tensor<T> sum_to(const Tensor<T>&, const Shape&);
 #define TAPEHEAD_SUM(T)                                        \
   template Tensor<T> sum(const Tensor<T>&, const Axes&, bool); \

@@ -1,7 +1,9 @@
 #pragma once
+#include <algorithm>
+#include <concepts>
 #include <cstdint>
-#include <vector>
 
+#include "kernels/gemm_pack.hpp"
 #include "kernels/parallel.hpp"
 #include "kernels/walk.hpp"
 
@@ -18,6 +20,27 @@ struct FoldAxes {
   std::int64_t gone_sizes[max_axes] = {}, gone_strides[max_axes] = {};
   bool innermost_goes = false;
 };
+
+/// Calls f(i, row, apart) for each of `run` rows of n numbers, which lie `apart` from each other: number c of
+/// row i is p[i * step + c * side]. Where it is each column that is stored without gaps, blocks of columns
+/// are turned first: so a cache line is read once, and not once a row.
+template <class T, class F>
+void for_each_row(std::int64_t run, std::int64_t n, const T* p, std::int64_t step, std::int64_t side,
+                  const F& f) {
+  if constexpr (std::floating_point<T>) {
+    if (step == 1 && side != 1) {
+      constexpr std::int64_t block = 16'384 / sizeof(T);
+      T rows[block];
+      for (std::int64_t i = 0, depth = block / n; i < run; i += depth) {
+        const std::int64_t count = std::min(depth, run - i);
+        pack<T>(n, n, count, {p + i, side, 1}, rows);
+        for (std::int64_t r = 0; r < count; ++r) f(i + r, rows + r * n, std::int64_t{1});
+      }
+      return;
+    }
+  }
+  for (std::int64_t i = 0; i < run; ++i) f(i, p + i * step, side);
+}
 
 /// out[k] = finish(fold over the gone elements), k counting the kept ones in row-major order. R has a type
 /// Acc, a value `start`, and add(Acc&, T); finish(Acc, k) gives the result.
@@ -57,14 +80,14 @@ void fold(const FoldAxes& axes, const T* x, U* out, const R& reducer, const Fini
         Acc acc[most * 32];  // `ways` rows of n
         for (std::int64_t i = 0; i < ways * n; ++i) acc[i] = reducer.start;
         for_each_element(std::max(inner, 0), axes.gone_sizes, axes.gone_strides, [&](std::int64_t offset) {
-          const T* p = base + offset;
-          for (std::int64_t i = 0, w = 0; i < run; ++i, p += step, w = w + 1 == ways ? 0 : w + 1) {
-            Acc* row = acc + w * n;
-            if (side == 1)
-              for (std::int64_t c = 0; c < n; ++c) reducer.add(row[c], p[c]);
-            else
-              for (std::int64_t c = 0; c < n; ++c) reducer.add(row[c], p[c * side]);
-          }
+          for_each_row(run, n, base + offset, step, side,
+                       [&](std::int64_t i, const T* row, std::int64_t apart) {
+                         Acc* sums = acc + (ways == 1 ? 0 : i % most * n);
+                         if (apart == 1)
+                           for (std::int64_t c = 0; c < n; ++c) reducer.add(sums[c], row[c]);
+                         else
+                           for (std::int64_t c = 0; c < n; ++c) reducer.add(sums[c], row[c * apart]);
+                       });
         });
         for (std::int64_t half = ways / 2 * n; half >= n && ways > 1; half /= 2)
           for (std::int64_t i = 0; i < half; ++i) reducer.join(acc[i], acc[i + half]);

@@ -146,8 +146,8 @@ TAPEHEAD_INLINE Reduced<T> reduce_exp(Vec<T> x) {
 
 }  // namespace detail
 
-/// e^x, to exp_max_ulp. What is 0 (masked scores are, by the row) is selected away first: to arrive at 0 by scaling
-/// costs the processor a microcode assist, as long as a hundred multiplications.
+/// e^x, to exp_max_ulp. What is 0 (masked scores are, by the row) is selected away first: to arrive at 0 by
+/// scaling costs the processor a microcode assist, as long as a hundred multiplications.
 template <class T>
 TAPEHEAD_INLINE Vec<T> exp(Vec<T> x) {
   using R = detail::Real<T>;
@@ -191,9 +191,9 @@ TAPEHEAD_INLINE Vec<T> log(Vec<T> x) {
 
   const auto tiny = x < Vec<T>(std::numeric_limits<T>::min());
   // Unsigned, because the bits of NaN and infinity would overflow; they are selected away at the end.
-  const auto shifted = reinterpret_cast<IntVec<T>>(
-      reinterpret_cast<U>(bits(select(tiny, x * Vec<T>(subnormal_scale), x))) +
-      static_cast<std::make_unsigned_t<Bits<T>>>(one - sqrt_half));
+  const auto shifted =
+      reinterpret_cast<IntVec<T>>(reinterpret_cast<U>(bits(select(tiny, x * Vec<T>(subnormal_scale), x))) +
+                                  static_cast<std::make_unsigned_t<Bits<T>>>(one - sqrt_half));
   const auto exponent = reinterpret_cast<IntVec<T>>(reinterpret_cast<U>(shifted) >> mantissa);
   const auto m = from_bits<T>((shifted & ((Bits<T>(1) << mantissa) - 1)) + sqrt_half);
   const Vec<T> biased = from_bits<T>(exponent + bits(Vec<T>(R::magic))) - Vec<T>(R::magic);

@@ -7,7 +7,8 @@
 namespace tapehead::kernels {
 namespace {
 
-// Two neighbouring axes are one where every operand steps from the end of the inner one to the next of the outer.
+// Two neighbouring axes are one where every operand steps from the end of the inner one to the next of the
+// outer.
 void merge_axes(Walk& w) {
   int kept = 0;  // axes 0 … kept-1 are final; axis kept-1 may still take in its inner neighbour
   for (int axis = 0; axis < w.rank; ++axis) {
@@ -68,8 +69,9 @@ void walk(Walk w, Row row, const void* context) {
   }
   const std::int64_t rows = total / w.sizes[w.rank - 1];
   const std::int64_t group = std::max<std::int64_t>(1, 16'384 / w.sizes[w.rank - 1]);
-  parallel_for((rows + group - 1) / group, total,
-               [&](std::int64_t k) { walk_rows(w, k * group, std::min(rows, (k + 1) * group), row, context); });
+  parallel_for((rows + group - 1) / group, total, [&](std::int64_t k) {
+    walk_rows(w, k * group, std::min(rows, (k + 1) * group), row, context);
+  });
 }
 
 }  // namespace tapehead::kernels

@@ -1,9 +1,9 @@
 #pragma once
 #include <cstdint>
 
-// How several arrays of one (broadcast) shape are gone through together. The walk merges axes that are stored one
-// after the other, then calls a row function for each innermost run. It is compiled once; an operation brings
-// only its row.
+// How several arrays of one (broadcast) shape are gone through together. The walk merges axes that are stored
+// one after the other, then calls a row function for each innermost run. It is compiled once; an operation
+// brings only its row.
 namespace tapehead::kernels {
 
 inline constexpr int max_axes = 6;

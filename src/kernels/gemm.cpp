@@ -48,9 +48,9 @@ constexpr int64_t tile_cols = 2 * lanes<T>;
 /// Columns of B that are packed at a time, to lie in the second-level cache.
 template <class T>
 constexpr int64_t block_cols = (3 << 18) / (gemm_depth * static_cast<int64_t>(sizeof(T)));
-/// A copy of B pays for itself if more rows than these use it, and if rows of B are so many bytes apart that
-/// they get into each other's way in the caches; a little sooner if they do not start on cache lines.
-constexpr int64_t few_rows = 48, close_rows = 1024, close_aligned_rows = 2048;
+/// A copy of B pays for itself if more rows than these use it, and if rows of B are more than so many bytes
+/// apart: then they get into each other's way in the caches.
+constexpr int64_t few_rows = 48, close_rows = 1024;
 
 /// Threads take parts: some to each, so that none waits long for one that was held up, and each two panels
 /// wide.
@@ -151,7 +151,7 @@ void block(int64_t m, int64_t n, int64_t k, const Matrix<T>& A, const Matrix<T>&
   constexpr int64_t L = lanes<T>, W = tile_cols<T>;
   const int64_t strips = (m + tile_rows - 1) / tile_rows, panels = (n + W - 1) / W;
   const int64_t apart = std::abs(B.row) * static_cast<int64_t>(sizeof(T));
-  const bool close = apart <= (apart % 64 == 0 ? close_aligned_rows : close_rows);
+  const bool close = apart <= close_rows;
   // B is read in place in whole panels; the last, partial one is always packed.
   const int64_t in_place = B.col == 1 && (m <= few_rows || close) ? n / W : 0;
   const bool pack_a = A.col != 1 && panels > 1;

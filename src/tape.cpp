@@ -236,6 +236,11 @@ Gradients<T> Tape<T>::backward(const Tensor<T>& y, const Tensor<T>& dy) const {
   return gradients;
 }
 
+using detail::TapeEvent;
+static void tell(TapeEvent event, const Op* op = nullptr) {
+  if (detail::tape_watch != nullptr) [[unlikely]] detail::tape_watch(event, op);
+}
+
 // for (record : reversed(tape)) hand its gradient on to its inputs. Outer tapes go on recording: this one is suspended.
 template <class T>
 template <class Visit>
@@ -244,8 +249,12 @@ void Tape<T>::walk_back(int from, const Tensor<T>& dy, const Visit& visit) const
     bool& flag;
     bool before = std::exchange(flag, true);
     std::int64_t walk = std::exchange(walk_, detail::next_id());
-    ~Suspend() { flag = before, walk_ = walk; }
+    ~Suspend() {
+      flag = before, walk_ = walk;
+      tell(TapeEvent::walk_ends);
+    }
   } suspend{suspended_};
+  tell(TapeEvent::walk_begins);
 
   std::vector<Tensor<T>> gradient(static_cast<std::size_t>(from) + 1);
   std::vector<char> arrived(gradient.size(), 0);
@@ -267,6 +276,7 @@ void Tape<T>::walk_back(int from, const Tensor<T>& dy, const Visit& visit) const
       }
     }
     gradient[i] = Tensor<T>();  // handed on: its memory serves the next
+    if (node.op != nullptr) tell(TapeEvent::pulled, node.op);
   }
 }
 

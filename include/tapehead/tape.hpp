@@ -32,6 +32,13 @@ class Tape;
 
 namespace detail {
 
+// Called, where set, when an operation has been recorded, around each way back, and when a record's pullbacks have run:
+// what a Profile listens to.
+enum class TapeEvent { recorded, walk_begins, pulled, walk_ends };
+using TapeWatch = void (*)(TapeEvent, const Op*);
+inline constinit thread_local TapeWatch tape_watch = nullptr;
+inline constinit thread_local void* tape_listener = nullptr;
+
 // Memory that is only ever added to and freed at once: where a tape's records stand, side by side.
 class Arena {
  public:
@@ -237,6 +244,7 @@ Tensor<T> record(const Op& op, Tensor<T> out, const Wrt<T, F>&... inputs) {
     int i = 0;
     ((known[i] >= 0 ? tape->connect(made, known[i], inputs.pullback) : void(), ++i), ...);
   }
+  if (detail::tape_watch != nullptr) [[unlikely]] detail::tape_watch(detail::TapeEvent::recorded, &op);
   return out;
 }
 /// The same for an operation with any number of inputs: pullback(i) gives the pullback of inputs[i].
@@ -252,6 +260,7 @@ Tensor<T> record_all(const Op& op, Tensor<T> out, const std::vector<Tensor<T>>& 
       tape->connect(made, known, pullback(i));
     }
   }
+  if (detail::tape_watch != nullptr) [[unlikely]] detail::tape_watch(detail::TapeEvent::recorded, &op);
   return out;
 }
 

@@ -25,6 +25,7 @@
 #include "tapehead/gradcheck.hpp"
 // randomness and masks
 #include "tapehead/masks.hpp"
+#include "tapehead/profile.hpp"
 #include "tapehead/random.hpp"
 // attention, rung by rung
 #include "tapehead/attention.hpp"

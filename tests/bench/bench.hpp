@@ -194,7 +194,7 @@ class Report {
   /// Starts a table: a line above it, and the names of its columns.
   void table(const std::string& title, const std::vector<std::string>& columns) {
     close_table();
-    fmt::print("\n{}\n{:18}", title, "");
+    fmt::print("\n{}\n{:24}", title, "");
     widths_.clear();
     std::vector<std::string> names;
     for (const std::string& name : columns) {
@@ -209,7 +209,7 @@ class Report {
   }
   /// A row: one figure a column, or none where it could not be had.
   void row(const std::string& name, const std::vector<std::optional<double>>& figures) {
-    fmt::print("{:18}", name);
+    fmt::print("{:24}", name);
     std::vector<std::string> values;
     for (std::size_t i = 0; i < figures.size(); ++i) {
       fmt::print("{:>{}}", figures[i] ? three_digits(*figures[i]) : "-", widths_.at(i));

@@ -81,6 +81,25 @@ void compare(Report& report, Python& python, bool torch, int threads) {
   }
 }
 
+/// The operations of ten steps on one thread that take longest.
+void where_time_goes(Report& report) {
+  use_threads(1);
+  Training training;
+  training.step(wall_clock);
+  Profile profile;
+  for (int i = 0; i < 10; ++i) {
+    training.step(wall_clock);
+    profile.mark("AdamW");
+  }
+  double total = 0;
+  for (const auto& e : profile.entries()) total += e.seconds;
+  report.table("Where the time of a step goes", {"ms", "%", "calls"});
+  for (const auto& e : profile.entries())
+    if (e.seconds > 0.01 * total)
+      report.row(e.name + (e.backward ? ", back" : ""),
+                 {1e2 * e.seconds, 100 * e.seconds / total, static_cast<double>(e.calls) / 10});
+}
+
 }  // namespace
 
 int main(int, char** argv) {
@@ -95,4 +114,5 @@ int main(int, char** argv) {
       "interleaved turns. / PyTorch: its time over ours, with its fused AdamW and its default attention.");
   compare(report, python, torch, 1);
   compare(report, python, torch, 2);
+  where_time_goes(report);
 }

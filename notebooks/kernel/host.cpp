@@ -40,6 +40,7 @@ struct Interrupted {};
 volatile int line_now = 0;
 pthread_t main_thread;
 std::string mark;
+const char* folder = nullptr;     // the session's, for what is compiled
 std::vector<std::string> answer;  // the fields after the first ones
 std::vector<std::string> stale_names;
 std::map<std::pair<std::string, std::string>, Slot> slots;
@@ -76,6 +77,12 @@ void reply(const std::string& status, const std::string& type = "", const std::s
   for (const auto& field : {status, type, what, std::to_string(line_now)}) body += field + '\0';
   for (const auto& field : answer) body += field + '\0';
   send(std::to_string(body.size()) + '\n' + body);
+}
+
+// The kernel is gone, and had no time to tidy up. (exec, because this may be in a handler for signals.)
+[[noreturn]] void leave() {
+  execl("/bin/rm", "rm", "-rf", folder, static_cast<char*>(nullptr));
+  _exit(0);
 }
 
 std::string type_of_exception() {
@@ -230,10 +237,11 @@ extern "C" int clock_nanosleep(clockid_t clock, int flags, const timespec* lengt
 
 int main(int argc, char** argv) {
   using namespace xcpp20;
-  if (argc != 2) return 2;
+  if (argc != 3) return 2;
+  folder = argv[2];
   mark = std::string("\x1e") + argv[1] + ' ';
   main_thread = pthread_self();
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  prctl(PR_SET_PDEATHSIG, SIGTERM);
   std::setvbuf(stdout, nullptr, _IOLBF, 1 << 16);
   std::set_terminate(on_terminate);
 
@@ -249,12 +257,14 @@ int main(int argc, char** argv) {
   action.sa_handler = [](int) { asked_to_stop = 1; };
   action.sa_flags = 0;
   sigaction(SIGINT, &action, nullptr);
+  action.sa_handler = [](int) { leave(); };
+  sigaction(SIGTERM, &action, nullptr);
 
   std::string command;
   for (char c;;) {
     const auto n = read(3, &c, 1);
     if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) _exit(0);
+    if (n <= 0) leave();
     if (c != '\n') {
       command += c;
       continue;

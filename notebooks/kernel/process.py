@@ -7,7 +7,7 @@ import subprocess
 class Process:
     """The host, and the mark behind which it puts what is no plain output."""
 
-    def __init__(self, path):
+    def __init__(self, path, folder):
         self.mark = os.urandom(12).hex()
         down, self.commands = os.pipe()
         self.answers, up = os.pipe()
@@ -22,7 +22,7 @@ class Process:
             os.dup2(b, 4)
             os.closerange(5, 256)
 
-        self.child = subprocess.Popen([path, self.mark], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        self.child = subprocess.Popen([path, self.mark, folder], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                       stderr=subprocess.PIPE, start_new_session=True, close_fds=False,
                                       preexec_fn=descriptors)
         os.close(down)

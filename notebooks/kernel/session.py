@@ -52,7 +52,7 @@ class Session(Unit):
             self.process.close()
         self.items, self.gone = [], {}
         self.epochs = {}  # how often a name was found stale: a library bound to nothing under it may still be loaded
-        self.process = Process(self.config['host'])
+        self.process = Process(self.config['host'], self.folder)
 
     def close(self):
         if self.process:

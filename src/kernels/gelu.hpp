@@ -16,7 +16,7 @@ namespace tapehead::kernels {
 
 /// The largest errors: of gelu in units of the last place (of the least normal number where it is smaller),
 /// of its slope, which is at most 1.13 and crosses 0, as an absolute one, in units of epsilon.
-inline constexpr double gelu_max_ulp = 9, gelu_slope_max_epsilon = 3;
+inline constexpr double gelu_max_ulp = 12, gelu_slope_max_epsilon = 3;
 
 namespace detail {
 

@@ -2,7 +2,8 @@
 #include <cmath>
 #include <cstdint>
 
-// Normalising one row, and the gradient back through it. Everything is summed in double.
+// Normalising one row, and the gradient back through it. Everything is summed in double. What is written must
+// not overlap what is read.
 namespace tapehead::kernels {
 
 /// Σ f(i) over i = 0 … n-1, in 16 interleaved sums: they do not wait for one another, and the compiler

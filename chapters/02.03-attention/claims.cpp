@@ -96,8 +96,8 @@ const char* name(Verdict verdict) {
   return names[static_cast<int>(verdict)];
 }
 
-std::vector<Entry> read_entries() {
-  std::ifstream file(golden("chapter.tsv"));
+std::vector<Entry> read_entries(const std::string& table) {
+  std::ifstream file(golden(table));
   std::string line;
   std::getline(file, line);
   const auto columns = split(line, '\t');
@@ -108,7 +108,7 @@ std::vector<Entry> read_entries() {
       const auto at =
           static_cast<std::size_t>(std::find(columns.begin(), columns.end(), column) - columns.begin());
       if (at == columns.size())
-        throw FileError(fmt::format("tests/golden/chapter.tsv has no column {}", column));
+        throw FileError(fmt::format("tests/golden/{} has no column {}", table, column));
       return at < cells.size() ? cells[at] : std::string();
     };
     Entry& entry = entries.emplace_back();

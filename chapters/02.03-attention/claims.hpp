@@ -128,8 +128,8 @@ class Book {
 /// The exponent p of the power law y = c x^p that fits best: the slope of log y against log x.
 double fitted_exponent(const std::vector<double>& x, const std::vector<double>& y);
 
-/// All entries, in the chapter's order.
-std::vector<Entry> read_entries();
+/// All entries of a table of tests/golden/, in the chapter's order.
+std::vector<Entry> read_entries(const std::string& table = "chapter.tsv");
 /// The results that a program kept; none where it has not run to its end since it was built.
 std::optional<std::vector<Result>> read_results(const std::string& program);
 /// Verdict and entry, what the book has, what we have, and what is wrong, if anything.

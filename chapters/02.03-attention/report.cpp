@@ -110,6 +110,13 @@ int print_errata(const std::map<std::string, Found>& found, bool complete) {
     if (!entry.note.empty()) fmt::print("| remark | {} |\n", markdown(entry.note));
     fmt::print("| reproduce | `make run S={}`, entry `{}` |\n", program.substr(0, 2), entry.id);
   }
+  fmt::print(
+      "\n## Not computed here\n\n"
+      "Statements about other machines, or about the text itself: no program of this project can settle them.\n");
+  for (const Entry& statement : read_entries("chapter_statements.tsv"))
+    fmt::print("\n- *{}*{}: {}\n", markdown(statement.text),
+               statement.source == "full" ? " (only in the longer version of the chapter)" : "",
+               markdown(statement.note));
   return 0;
 }
 

@@ -10,7 +10,8 @@ archive X.npz holds the tensors, X.tsv beside it what is not a tensor:
 
     ops, sdpa   CASE/in/NAME, CASE/grad_out, CASE/out/NAME, CASE/grad/NAME; a line a case, options as key=value;key=value
     rng         LIBRARY/KIND/SEED[/PART]; a line for each kind whose calls are mixed, with the calls
-    chapter     ID/inputs/NAME, ID/exact[/NAME] with numbers as zero-dimensional arrays; a line an entry
+    chapter     ID/inputs/NAME, ID/exact[/NAME] with numbers as zero-dimensional arrays; a line an entry, and in
+                chapter_statements.tsv a line for each statement that is not recomputed
     gpt_step    params/NAME, idx, targets, logits, loss, grads/NAME, after_steps/…; a line a setting
     numpy/      files of every kind that NumPy writes, each arange(n) in its shape; the table of them
 
@@ -155,6 +156,12 @@ def chapter(data):
     return named, ["id", "section", "kind", "source", "text", "values", "decimals", "agrees", "erratum", "note"], rows
 
 
+def statements(data):
+    """What the chapter says that no computation of ours can settle."""
+    return ["id", "section", "kind", "source", "text", "values", "decimals", "agrees", "note"], [
+        [s["id"], "", "statement", s["source"], s["book_says"], "", "", "", s["note"]] for s in data["statements_not_recomputed"]]
+
+
 def gpt_step(data):
     parts = ("params", "idx", "targets", "logits", "loss", "grads", "after_steps")
     named = {name: a for part in parts for name, a in arrays(part, data[part])}
@@ -211,6 +218,7 @@ def make(oracle):
         named, columns, rows = build(json.loads((oracle / f"{source}.json").read_text()))
         files[f"{name}.npz"] = npz(named)
         files[f"{name}.tsv"] = tsv(columns, rows)
+    files["chapter_statements.tsv"] = tsv(*statements(json.loads((oracle / "chapter.json").read_text())))
     return files
 
 

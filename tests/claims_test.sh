@@ -29,6 +29,10 @@ touch "$scratch/$chapter/01_first.cpp" "$scratch/$chapter/02_second.cpp"
   printf 'silent\tTwo\t\t\t\t\n'
   printf 'infinite\tTwo\t\t\t\t\n'
 } >"$scratch/tests/golden/chapter.tsv"
+{
+  printf 'id\tsection\ttext\tvalues\tdecimals\tagrees\tkind\tsource\tnote\n'
+  printf 'far\t\tfast elsewhere\t\t\t\tstatement\tfull\tnot run here\n'
+} >"$scratch/tests/golden/chapter_statements.tsv"
 cat >"$scratch/01_first.cpp" <<'EOF'
 #include <cmath>
 #include <cstdlib>
@@ -140,6 +144,7 @@ expect 0 '| place | 2.3, One: worked example (only in the longer version of the 
 expect 0 '| exact | 0.78, from 0.7784 |' bin/report --errata
 expect 0 'it is cut \| off' bin/report --errata
 expect 0 '1 of 6' bin/report --errata
+expect 0 '- *fast elsewhere* (only in the longer version of the chapter): not run here' bin/report --errata
 first left 0 ''
 expect 1 'no program that ran speaks of it' bin/report
 expect 1 'not every entry has been recomputed' bin/report --errata

@@ -45,7 +45,7 @@ class Cell(Reader):
                 continue
             end, found = self.piece(i)
             items += found
-            self.variables |= {name for item in found if item.kind == 'variable' for name in item.names}
+            self.variables |= {name for item in found if item.kind in ('variable', 'constant') for name in item.names}
             i = end
         return items
 
@@ -214,7 +214,10 @@ class Cell(Reader):
             return None
         specifiers = {self.text(n) for n in range(i, k)} & SPECIFIERS
         end = self.to_semicolon(i)
-        binding = self.text(k) == '['
+        written = [self.text(n) for n in range(i, k)]
+        binding = self.text(k) == '[' and 'auto' in written
+        if self.text(k) == '(' and self.text(k + 1) == '*' and self.text(k + 3) == ')':
+            raise CellError('a pointer to a function is declared with auto here, or with a name from using', self.line(k))
         name = k
         if not binding and (self.kind(k) != 'word' or self.text(k) in KEYWORDS):
             return None
@@ -230,11 +233,11 @@ class Cell(Reader):
         if not binding and self.prototype(k):
             signature = ' '.join(t.text for t in self.tokens[k + 1:self.match[k + 1] + 1])
             return end, [self.item('declaration', i, end, names=[self.text(name)], signature=signature, group=1)]
-        literal = 'const' in specifiers and not binding and '*' not in [self.text(n) for n in range(i, k)] and all(
+        literal = 'const' in specifiers and not binding and '*' not in written and all(
             t.kind == 'number' or t.text in ('true', 'false', '=', '-', '+', '*', '/', ',', '(', ')', '{', '}')
             or t.kind == 'word' and self.text(n + 1) in ('=', '{', '(') for n, t in
-            list(enumerate(self.tokens))[k:end - 1]) and self.text(k + 1) != ';' and any(
-                self.text(n) in BUILTIN or self.text(n).endswith('_t') for n in range(i, k))
+            list(enumerate(self.tokens))[k:end - 1]) and self.text(k + 1) != ';' and all(
+                t in BUILTIN | SPECIFIERS | {'std', '::'} or t.endswith('_t') for t in written)
         if 'constexpr' in specifiers or literal:
             names, n = [], k
             while n < end:

@@ -96,7 +96,7 @@ class Session(Unit):
         self.attempt(cell, self.replaced(cell), label)
 
     def variables(self):
-        return {name for item in self.items if item.kind == 'variable' for name in item.names}
+        return {name for item in self.items if item.kind in ('variable', 'constant') for name in item.names}
 
     def check(self, cell, source, label):
         seen = set()

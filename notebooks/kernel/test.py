@@ -169,6 +169,18 @@ def cells(k):
     k.step('what cannot be printed says so', 'Boxed<int>{1}', result='(a value that has no way to be printed)')
     k.step('a statement before an expression on one line', 'n = 1; n + 1', result='2')
     k.step('unique_ptr', 'auto owned = std::make_unique<int>(5);\n*owned', result='5')
+    k.step('a const object, at once indexed', 'const std::vector<double> fixed{1.5};\nfixed[0]', result='1.5')
+    k.step('and in a later cell', 'fixed[0] + 1', result='2.5')
+    k.step('a pointer to a function is refused', 'int (*pointer)(int) = nullptr;', error='CompileError.*with auto')
+    k.step('with auto it is one', 'auto pointer = &square;\npointer(3)', result='9')
+    k.step('virtual functions, braces in a list of initialisers', 'class Base {\n public:\n  Base(int x) : x_{x}, y_(x) {}\n  virtual ~Base() = default;\n'
+           '  virtual int get() const { return x_ + y_; }\n private:\n  int x_, y_;\n};\nstruct Derived : Base {\n  using Base::Base;\n'
+           '  int get() const override { return -1; }\n};\nstd::unique_ptr<Base> object = std::make_unique<Derived>(3);\nobject->get()', result='-1')
+    k.step('in a later cell', 'object->get() + Base(2).get()', result='3')
+    k.step('names tied to variables', 'auto [tied, bound] = std::tie(a, b);\ntied = 50;\na', result='50')
+    k.step('and assigned in a later cell', 'bound = 60;\nb', result='60')
+    k.step('return leaves the cell', 'n = 1;\nreturn;\nn = 2;')
+    k.step('indeed', 'n', result='1')
     k.step('it moves', 'auto owner = std::move(owned);\n(owned == nullptr) && *owner == 5', result='true')
 
 

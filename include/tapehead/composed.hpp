@@ -18,7 +18,8 @@ namespace tapehead::composed {
 /// C_ij = Σ_k A_ik B_kj: every product by broadcasting (…, m, k, 1) against (…, 1, k, n), then the sum over k.
 template <class T>
 Tensor<T> matmul(const Tensor<T>& A, const Tensor<T>& B) {
-  return sum(unsqueeze(A, -1) * unsqueeze(B, -3), -2);
+  const auto a = unsqueeze(A, -1), b = unsqueeze(B, -3);  // in this order on the tape, whatever the compiler
+  return sum(a * b, -2);
 }
 
 /// exp(x - max x) / Σ exp(x - max x): the largest exponent is exp(0) = 1, so nothing overflows.

@@ -35,7 +35,7 @@ template <class T>
 Tensor<T> add(const Tensor<T>& a, const Tensor<T>& b) {
   auto c = map<T>("add", a, b, [](T x, T y) { return wrapped(x, y, [](auto u, auto v) { return u + v; }); });
   return recorded(add_op, std::move(c), wrt(a, [](const auto& dc) { return dc; }),
-                                        wrt(b, [](const auto& dc) { return dc; }));
+                  wrt(b, [](const auto& dc) { return dc; }));
 }
 
 const Op sub_op{"sub", "c = a - b", "da = dc, db = -dc"};
@@ -43,7 +43,7 @@ template <class T>
 Tensor<T> sub(const Tensor<T>& a, const Tensor<T>& b) {
   auto c = map<T>("sub", a, b, [](T x, T y) { return wrapped(x, y, [](auto u, auto v) { return u - v; }); });
   return recorded(sub_op, std::move(c), wrt(a, [](const auto& dc) { return dc; }),
-                                        wrt(b, [](const auto& dc) { return -dc; }));
+                  wrt(b, [](const auto& dc) { return -dc; }));
 }
 
 const Op mul_op{"mul", "c = a b", "da = dc b, db = dc a"};
@@ -51,7 +51,7 @@ template <class T>
 Tensor<T> mul(const Tensor<T>& a, const Tensor<T>& b) {
   auto c = map<T>("mul", a, b, [](T x, T y) { return wrapped(x, y, [](auto u, auto v) { return u * v; }); });
   return recorded(mul_op, std::move(c), wrt(a, [b](const auto& dc) { return dc * b; }),
-                                        wrt(b, [a](const auto& dc) { return dc * a; }));
+                  wrt(b, [a](const auto& dc) { return dc * a; }));
 }
 
 const Op div_op{"div", "c = a / b", "da = dc / b, db = -dc c / b"};
@@ -59,7 +59,7 @@ template <std::floating_point T>
 Tensor<T> div(const Tensor<T>& a, const Tensor<T>& b) {
   auto c = map<T>("div", a, b, [](T x, T y) { return x / y; });
   return record(div_op, c, wrt(a, [b](const auto& dc) { return dc / b; }),
-                           wrt(b, [b, c](const auto& dc) { return -(dc * c / b); }));
+                wrt(b, [b, c](const auto& dc) { return -(dc * c / b); }));
 }
 
 const Op neg_op{"neg", "y = -x", "dx = -dy"};
@@ -93,7 +93,9 @@ Tensor<T> div(const Tensor<T>& x, std::type_identity_t<T> s) {
 // What one side of max(a, b) or min(a, b) gets: 1 where it was chosen, ½ where both were equal.
 template <class T>
 Tensor<T> share(const Tensor<T>& won, const Tensor<T>& other, bool larger) {
-  return map<T>("maximum", won, other, [larger](T a, T b) { return a == b ? T(0.5) : (larger ? a > b : a < b) ? T{1} : T{}; });
+  return map<T>("maximum", won, other, [larger](T a, T b) {
+    return a == b ? T(0.5) : (larger ? a > b : a < b) ? T{1} : T{};
+  });
 }
 
 const Op maximum_op{"maximum", "c = max(a, b)", "da = dc [a > b] + ½ dc [a = b], db likewise"};
@@ -101,7 +103,7 @@ template <std::floating_point T>
 Tensor<T> maximum(const Tensor<T>& a, const Tensor<T>& b) {
   auto c = map<T>("maximum", a, b, [](T x, T y) { return x > y || std::isnan(x) ? x : y; });
   return record(maximum_op, std::move(c), wrt(a, [a, b](const auto& dc) { return dc * share(a, b, true); }),
-                                          wrt(b, [a, b](const auto& dc) { return dc * share(b, a, true); }));
+                wrt(b, [a, b](const auto& dc) { return dc * share(b, a, true); }));
 }
 
 const Op minimum_op{"minimum", "c = min(a, b)", "da = dc [a < b] + ½ dc [a = b], db likewise"};
@@ -109,7 +111,7 @@ template <std::floating_point T>
 Tensor<T> minimum(const Tensor<T>& a, const Tensor<T>& b) {
   auto c = map<T>("minimum", a, b, [](T x, T y) { return x < y || std::isnan(x) ? x : y; });
   return record(minimum_op, std::move(c), wrt(a, [a, b](const auto& dc) { return dc * share(a, b, false); }),
-                                          wrt(b, [a, b](const auto& dc) { return dc * share(b, a, false); }));
+                wrt(b, [a, b](const auto& dc) { return dc * share(b, a, false); }));
 }
 
 // Where a is 0, c log a is 0 · -inf: the limit, 0, is taken for b > 0, as PyTorch does.
@@ -117,8 +119,9 @@ const Op pow_op{"pow", "c = aᵇ", "da = dc b aᵇ⁻¹, db = dc c log a"};
 template <std::floating_point T>
 Tensor<T> pow(const Tensor<T>& a, const Tensor<T>& b) {
   auto c = map<T>("pow", a, b, [](T x, T y) { return std::pow(x, y); });
-  return record(pow_op, c, wrt(a, [a, b](const auto& dc) { return dc * b * pow(a, b - 1); }),
-                           wrt(b, [a, c](const auto& dc) { return dc * c * log(where(eq(c, scalar(T{})), scalar(T{1}), a)); }));
+  return record(
+      pow_op, c, wrt(a, [a, b](const auto& dc) { return dc * b * pow(a, b - 1); }),
+      wrt(b, [a, c](const auto& dc) { return dc * c * log(where(eq(c, scalar(T{})), scalar(T{1}), a)); }));
 }
 
 const Op pow_number_op{"pow_number", "y = xᵖ", "dx = p dy xᵖ⁻¹"};
@@ -127,21 +130,38 @@ Tensor<T> pow(const Tensor<T>& x, std::type_identity_t<T> p) {
   const bool square = p == T{2};
   auto y = map<T>("pow", x, [p, square](T v) { return square ? v * v : std::pow(v, p); });
   return record(pow_number_op, std::move(y), wrt(x, [x, p](const auto& dy) {
-    return p == T{0} ? zeros_like(dy) : p == T{1} ? dy : p == T{2} ? dy * (x * 2) : dy * (pow(x, p - 1) * p);
-  }));
+                  return p == T{0}   ? zeros_like(dy)
+                         : p == T{1} ? dy
+                         : p == T{2} ? dy * (x * 2)
+                                     : dy * (pow(x, p - 1) * p);
+                }));
 }
 
 template <class T>
-Tensor<bool> eq(const Tensor<T>& a, const Tensor<T>& b) { return map<bool>("eq", a, b, [](T x, T y) { return x == y; }); }
+Tensor<bool> eq(const Tensor<T>& a, const Tensor<T>& b) {
+  return map<bool>("eq", a, b, [](T x, T y) { return x == y; });
+}
 template <class T>
-Tensor<bool> ne(const Tensor<T>& a, const Tensor<T>& b) { return map<bool>("ne", a, b, [](T x, T y) { return x != y; }); }
+Tensor<bool> ne(const Tensor<T>& a, const Tensor<T>& b) {
+  return map<bool>("ne", a, b, [](T x, T y) { return x != y; });
+}
 template <class T>
-Tensor<bool> lt(const Tensor<T>& a, const Tensor<T>& b) { return map<bool>("lt", a, b, [](T x, T y) { return x < y; }); }
+Tensor<bool> lt(const Tensor<T>& a, const Tensor<T>& b) {
+  return map<bool>("lt", a, b, [](T x, T y) { return x < y; });
+}
 template <class T>
-Tensor<bool> le(const Tensor<T>& a, const Tensor<T>& b) { return map<bool>("le", a, b, [](T x, T y) { return x <= y; }); }
-Tensor<bool> operator&(const Tensor<bool>& a, const Tensor<bool>& b) { return map<bool>("&", a, b, [](bool x, bool y) { return x && y; }); }
-Tensor<bool> operator|(const Tensor<bool>& a, const Tensor<bool>& b) { return map<bool>("|", a, b, [](bool x, bool y) { return x || y; }); }
-Tensor<bool> operator~(const Tensor<bool>& x) { return map<bool>("~", x, [](bool v) { return !v; }); }
+Tensor<bool> le(const Tensor<T>& a, const Tensor<T>& b) {
+  return map<bool>("le", a, b, [](T x, T y) { return x <= y; });
+}
+Tensor<bool> operator&(const Tensor<bool>& a, const Tensor<bool>& b) {
+  return map<bool>("&", a, b, [](bool x, bool y) { return x && y; });
+}
+Tensor<bool> operator|(const Tensor<bool>& a, const Tensor<bool>& b) {
+  return map<bool>("|", a, b, [](bool x, bool y) { return x || y; });
+}
+Tensor<bool> operator~(const Tensor<bool>& x) {
+  return map<bool>("~", x, [](bool v) { return !v; });
+}
 
 namespace {
 bool all(const Tensor<bool>& x) {
@@ -159,7 +179,8 @@ bool equal(const Tensor<E>& a, const Tensor<E>& b) {
 template <std::floating_point T>
 bool allclose(const Tensor<T>& a, const Tensor<T>& b, double rtol, double atol) {
   return all(map<bool>("allclose", a, b, [rtol, atol](T x, T y) {
-    return x == y || std::abs(static_cast<double>(x) - static_cast<double>(y)) <= atol + rtol * std::abs(static_cast<double>(y));
+    return x == y || std::abs(static_cast<double>(x) - static_cast<double>(y)) <=
+                         atol + rtol * std::abs(static_cast<double>(y));
   }));
 }
 
@@ -167,9 +188,10 @@ template <class To, class From>
 Tensor<To> to(const Tensor<From>& x) {
   if constexpr (std::is_floating_point_v<From>) {
     if (is_recorded(x))
-      throw GradientError(fmt::format("to<{}>: a tape knows this tensor of shape {}, and its gradient would be lost; detach(x) "
-                                      "first, or convert before watching",
-                                      dtype_name<To>(), x.shape().str()));
+      throw GradientError(fmt::format(
+          "to<{}>: a tape knows this tensor of shape {}, and its gradient would be lost; detach(x) "
+          "first, or convert before watching",
+          dtype_name<To>(), x.shape().str()));
   }
   if constexpr (std::is_same_v<To, std::int64_t> && std::is_floating_point_v<From>)
     for (From v : x.to_vector())

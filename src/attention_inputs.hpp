@@ -1,20 +1,23 @@
 #pragma once
 #include "tapehead/attention.hpp"
 
-// What every rung of attention checks before it computes, so that all refuse the same input in the same words.
+// What every rung of attention checks before it computes, so that all refuse the same input in the same
+// words.
 
 namespace tapehead::detail {
 
-/// Throws ShapeError unless Q (…, Lq, d_k), K (…, Lk, d_k), V (…, Lk, d_v) fit together, and with grouped heads
-/// Hq is a multiple of Hkv.
+/// Throws ShapeError unless Q (…, Lq, d_k), K (…, Lk, d_k), V (…, Lk, d_v) fit together, and with grouped
+/// heads Hq is a multiple of Hkv.
 template <class T>
-void check_attention(const char* op, const Tensor<T>& Q, const Tensor<T>& K, const Tensor<T>& V, bool enable_gqa);
+void check_attention(const char* op, const Tensor<T>& Q, const Tensor<T>& K, const Tensor<T>& V,
+                     bool enable_gqa);
 
-/// Throws ShapeError unless a mask, bias or keep_mask (called `name` in the text) broadcasts to the scores' shape.
+/// Throws ShapeError unless a mask, bias or keep_mask (called `name` in the text) broadcasts to the scores'
+/// shape.
 void check_scores_operand(const char* op, const char* name, const Shape& shape, const Shape& scores);
 
 /// Throws ValueError for a dropout_p outside 0 … 1, and where p > 0 has neither mask nor generator.
-void check_dropout(const char* op, double dropout_p, const std::optional<Tensor<bool>>& keep_mask, const TorchRandom* generator,
-                   const Shape& scores);
+void check_dropout(const char* op, double dropout_p, const std::optional<Tensor<bool>>& keep_mask,
+                   const TorchRandom* generator, const Shape& scores);
 
 }  // namespace tapehead::detail

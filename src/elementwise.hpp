@@ -4,8 +4,8 @@
 #include "kernels/walk.hpp"
 #include "tapehead/tensor.hpp"
 
-// Element by element, over tensors that broadcast: an operation brings a small function on numbers, and here is the
-// loop around it. The row is written so that the compiler can vectorise what is common (every operand
+// Element by element, over tensors that broadcast: an operation brings a small function on numbers, and here
+// is the loop around it. The row is written so that the compiler can vectorise what is common (every operand
 // stored without gaps, or one of them repeated).
 
 namespace tapehead::detail {
@@ -41,7 +41,8 @@ void row2(std::int64_t n, char* const* p, const std::int64_t* s, const void* con
     const A fixed = *a;
     for (std::int64_t i = 0; i < n; ++i) out[i] = f(fixed, b[i]);
   } else {
-    for (std::int64_t i = 0; i < n; ++i) out[i] = f(element<const A>(p[1], i, s[1]), element<const B>(p[2], i, s[2]));
+    for (std::int64_t i = 0; i < n; ++i)
+      out[i] = f(element<const A>(p[1], i, s[1]), element<const B>(p[2], i, s[2]));
   }
 }
 
@@ -50,7 +51,8 @@ void row3(std::int64_t n, char* const* p, const std::int64_t* s, const void* con
   const F& f = *static_cast<const F*>(context);
   R* out = reinterpret_cast<R*>(p[0]);
   for (std::int64_t i = 0; i < n; ++i)
-    out[i] = f(element<const A>(p[1], i, s[1]), element<const B>(p[2], i, s[2]), element<const C>(p[3], i, s[3]));
+    out[i] =
+        f(element<const A>(p[1], i, s[1]), element<const B>(p[2], i, s[2]), element<const C>(p[3], i, s[3]));
 }
 
 /// Adds an array to a walk whose rank and sizes are set; its strides are in elements.
@@ -118,7 +120,8 @@ template <class R, class A, class F>
 Tensor<R> map(const char* op, const Tensor<A>& a, const F& f) {
   Buffer<R> out(a.shape(), op);
   if (a.is_contiguous() && out.numel() <= short_row) {
-    char* const p[] = {reinterpret_cast<char*>(out.data()), reinterpret_cast<char*>(const_cast<A*>(a.data()))};
+    char* const p[] = {reinterpret_cast<char*>(out.data()),
+                       reinterpret_cast<char*>(const_cast<A*>(a.data()))};
     const std::int64_t s[] = {sizeof(R), sizeof(A)};
     row1<F, R, A>(out.numel(), p, s, &f);
   } else {

@@ -27,8 +27,8 @@ class MaskAndBias final : public detail::FusedHooks<T> {
         gradient_.emplace(options.bias->shape());
         std::fill_n(gradient_->data(), gradient_->numel(), T{});
       }
-      bias_.emplace(detail::heads_of(*options.bias, p.scores), p.args.B, p.args.Hq, p.args.Hkv, p.args.Lq, p.args.Lk,
-                    backward ? detail::heads_of(*gradient_, p.scores) : kernels::Heads<T>{});
+      bias_.emplace(detail::heads_of(*options.bias, p.scores), p.args.B, p.args.Hq, p.args.Hkv, p.args.Lq,
+                    p.args.Lk, backward ? detail::heads_of(*gradient_, p.scores) : kernels::Heads<T>{});
       this->list.push_back(bias_->hook());
     }
     if (options.mask) {
@@ -50,7 +50,8 @@ class MaskAndBias final : public detail::FusedHooks<T> {
 
 }  // namespace
 
-const Op flash_attention_op{"flash_attention", "O = softmax(Q Kᵀ / √d_k) V, by tiles, with L = log Σ exp S kept",
+const Op flash_attention_op{"flash_attention",
+                            "O = softmax(Q Kᵀ / √d_k) V, by tiles, with L = log Σ exp S kept",
                             "A = exp(S - L), D = rowsum(dO ⊙ O), then as attention_backward"};
 template <std::floating_point T>
 Flash<T> flash_attention(const Tensor<T>& Q, const Tensor<T>& K, const Tensor<T>& V,
@@ -58,7 +59,9 @@ Flash<T> flash_attention(const Tensor<T>& Q, const Tensor<T>& K, const Tensor<T>
   const char* op = flash_attention_op.name;
   const auto p = std::make_shared<detail::FusedProblem<T>>(op, Q, K, V, options.enable_gqa, options.scale);
   if (options.empty_rows == EmptyRows::nan)
-    throw ValueError(fmt::format("{}: EmptyRows::nan; the fused kernel gives 0 for a query with no key, attention() gives either", op));
+    throw ValueError(fmt::format(
+        "{}: EmptyRows::nan; the fused kernel gives 0 for a query with no key, attention() gives either",
+        op));
   if (options.bias) detail::check_scores_operand(op, "bias", options.bias->shape(), p->scores);
   if (options.mask) detail::check_scores_operand(op, "mask", options.mask->shape(), p->scores);
   detail::check_dropout(op, options.dropout_p, options.keep_mask, options.generator, p->scores);
@@ -69,11 +72,15 @@ Flash<T> flash_attention(const Tensor<T>& Q, const Tensor<T>& K, const Tensor<T>
   if (options.dropout_p > 0 && !options.keep_mask) p->args.dropout.seed = options.generator->next_uint64();
   if (options.bias) p->extra.push_back(*options.bias);
   // The hooks live in the problem and must not keep it alive in turn: it is the problem that runs them.
-  p->hooks = [problem = p.get(), options](bool backward) { return std::make_unique<MaskAndBias<T>>(*problem, options, backward); };
+  p->hooks = [problem = p.get(), options](bool backward) {
+    return std::make_unique<MaskAndBias<T>>(*problem, options, backward);
+  };
   return detail::run_fused(flash_attention_op, p);
 }
 
-template Flash<float> flash_attention(const Tensor<float>&, const Tensor<float>&, const Tensor<float>&, const AttentionOptions<float>&);
-template Flash<double> flash_attention(const Tensor<double>&, const Tensor<double>&, const Tensor<double>&, const AttentionOptions<double>&);
+template Flash<float> flash_attention(const Tensor<float>&, const Tensor<float>&, const Tensor<float>&,
+                                      const AttentionOptions<float>&);
+template Flash<double> flash_attention(const Tensor<double>&, const Tensor<double>&, const Tensor<double>&,
+                                       const AttentionOptions<double>&);
 
 }  // namespace tapehead

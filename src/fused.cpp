@@ -13,13 +13,14 @@ namespace tapehead::detail {
 
 namespace {
 
-// Strides over (…, rows, elements): heads are the axis before, the batch the one before that. A packed array is
-// (rows, heads, elements).
+// Strides over (…, rows, elements): heads are the axis before, the batch the one before that. A packed array
+// is (rows, heads, elements).
 template <class E>
 kernels::Heads<E> by_strides(E* data, const Strides& strides, bool packed) {
   const int rank = strides.rank();
   if (packed) return {data, 0, strides[1], strides[0], strides[2]};
-  return {data, rank > 3 ? strides[rank - 4] : 0, rank > 2 ? strides[rank - 3] : 0, strides[rank - 2], strides[rank - 1]};
+  return {data, rank > 3 ? strides[rank - 4] : 0, rank > 2 ? strides[rank - 3] : 0, strides[rank - 2],
+          strides[rank - 1]};
 }
 template <class E>
 kernels::Heads<const E> read(const Tensor<E>& x, const Shape& whole, bool packed) {
@@ -38,15 +39,17 @@ Shape extended(const Shape& lead, std::int64_t rows, std::int64_t columns) {
 }  // namespace
 
 template <class E>
-kernels::Heads<const E> heads_of(const Tensor<E>& x, const Shape& whole) { return read(x, whole, false); }
+kernels::Heads<const E> heads_of(const Tensor<E>& x, const Shape& whole) {
+  return read(x, whole, false);
+}
 template <class E>
 kernels::Heads<E> heads_of(Buffer<E>& x, const Shape& whole) {
   return by_strides<E>(x.data(), broadcast_strides(x.shape(), row_major(x.shape()), whole), false);
 }
 
 template <class T>
-FusedProblem<T>::FusedProblem(const char* op, const Tensor<T>& queries, const Tensor<T>& keys, const Tensor<T>& values, bool enable_gqa,
-                              const std::optional<double>& scale)
+FusedProblem<T>::FusedProblem(const char* op, const Tensor<T>& queries, const Tensor<T>& keys,
+                              const Tensor<T>& values, bool enable_gqa, const std::optional<double>& scale)
     : Q(queries), K(keys), V(values) {
   check_attention(op, Q, K, V, enable_gqa);
   Shape lead = front(Q.shape()), kv_lead = broadcast_shapes(op, front(K.shape()), front(V.shape()));
@@ -59,21 +62,24 @@ FusedProblem<T>::FusedProblem(const char* op, const Tensor<T>& queries, const Te
     lead = kv_lead = broadcast_shapes(op, lead, kv_lead);
   }
   if (lead.rank() > 2)
-    throw ShapeError(fmt::format("{}: Q {}, K {}, V {}: {} axes in front of (L, d); the fused kernel takes batch and heads, "
-                                 "attention() any number",
-                                 op, Q.shape().str(), K.shape().str(), V.shape().str(), lead.rank()));
+    throw ShapeError(fmt::format(
+        "{}: Q {}, K {}, V {}: {} axes in front of (L, d); the fused kernel takes batch and heads, "
+        "attention() any number",
+        op, Q.shape().str(), K.shape().str(), V.shape().str(), lead.rank()));
   args.B = lead.rank() > 1 ? lead[0] : 1;
   args.Hq = lead.rank() > 0 ? lead[lead.rank() - 1] : 1;
   args.Hkv = kv_lead.rank() > 0 ? kv_lead[kv_lead.rank() - 1] : 1;
   args.Lq = Q.size(-2), args.Lk = K.size(-2), args.d = Q.size(-1), args.dv = V.size(-1);
   args.scale = static_cast<T>(scale ? *scale : 1 / std::sqrt(static_cast<double>(args.d)));
-  q = extended(lead, args.Lq, args.d), k = extended(kv_lead, args.Lk, args.d), v = extended(kv_lead, args.Lk, args.dv);
+  q = extended(lead, args.Lq, args.d), k = extended(kv_lead, args.Lk, args.d),
+  v = extended(kv_lead, args.Lk, args.dv);
   scores = extended(lead, args.Lq, args.Lk), out = extended(lead, args.Lq, args.dv);
 }
 
 namespace {
 
-const Op fused_gradient_op{"fused_attention_gradient", "dQ, dK, dV by tiles, the weights recomputed from lse", "none: the results are values"};
+const Op fused_gradient_op{"fused_attention_gradient", "dQ, dK, dV by tiles, the weights recomputed from lse",
+                           "none: the results are values"};
 
 template <class T>
 kernels::FlashArgs<T> arguments(const FusedProblem<T>& p, const FusedHooks<T>* hooks) {
@@ -85,15 +91,19 @@ kernels::FlashArgs<T> arguments(const FusedProblem<T>& p, const FusedHooks<T>* h
   return args;
 }
 
-// The gradients of Q, K, V and the extra inputs. Outer tapes get them as values that cannot be differentiated again.
+// The gradients of Q, K, V and the extra inputs. Outer tapes get them as values that cannot be differentiated
+// again.
 template <class T>
 std::vector<Tensor<T>> gradients(const char* name, const FusedProblem<T>& p, const Tensor<T>& dO) {
   Buffer<T> dQ(p.q), dK(p.k), dV(p.v);
   const auto hooks = p.hooks ? p.hooks(true) : nullptr;
-  const kernels::FlashSaved<T> saved{read(p.output, p.out, p.packed), read(p.lse, p.lse.shape(), p.packed), read(dO, p.out, p.packed)};
-  kernels::flash_backward(arguments(p, hooks.get()), saved, written(dQ, p.packed), written(dK, p.packed), written(dV, p.packed));
+  const kernels::FlashSaved<T> saved{read(p.output, p.out, p.packed), read(p.lse, p.lse.shape(), p.packed),
+                                     read(dO, p.out, p.packed)};
+  kernels::flash_backward(arguments(p, hooks.get()), saved, written(dQ, p.packed), written(dK, p.packed),
+                          written(dV, p.packed));
 
-  std::vector<Tensor<T>> all{sum_to(Tensor<T>(std::move(dQ)), p.Q.shape()), sum_to(Tensor<T>(std::move(dK)), p.K.shape()),
+  std::vector<Tensor<T>> all{sum_to(Tensor<T>(std::move(dQ)), p.Q.shape()),
+                             sum_to(Tensor<T>(std::move(dK)), p.K.shape()),
                              sum_to(Tensor<T>(std::move(dV)), p.V.shape())};
   if (hooks)
     for (const Tensor<T>& gradient : hooks->finish()) all.push_back(gradient);
@@ -102,16 +112,18 @@ std::vector<Tensor<T>> gradients(const char* name, const FusedProblem<T>& p, con
   for (Tensor<T>& gradient : all)
     gradient = record_all(fused_gradient_op, gradient, inputs, [name](std::size_t) {
       return [name](const Tensor<T>&) -> Tensor<T> {
-        throw GradientError(fmt::format("{}: the fused kernel has no second derivative; use attention(), or scaled_dot_product_attention(), "
-                                        "which chooses it when two tapes are live",
-                                        name));
+        throw GradientError(
+            fmt::format("{}: the fused kernel has no second derivative; use attention(), or "
+                        "scaled_dot_product_attention(), "
+                        "which chooses it when two tapes are live",
+                        name));
       };
     });
   return all;
 }
 
-// Several gradients from one backward run: it is done once in each walk back over a tape (the next one may have another
-// dO, or other tapes that record), and each input fetches its part.
+// Several gradients from one backward run: it is done once in each walk back over a tape (the next one may
+// have another dO, or other tapes that record), and each input fetches its part.
 template <class T>
 struct Joint {
   const char* name;
@@ -120,18 +132,21 @@ struct Joint {
   std::int64_t walk = 0;
 
   Tensor<T> part(std::size_t i, const Tensor<T>& dO) {
-    if (walk != Tape<T>::walk() || parts[i].header().storage == nullptr) parts = gradients(name, *problem, dO);
+    if (walk != Tape<T>::walk() || parts[i].header().storage == nullptr)
+      parts = gradients(name, *problem, dO);
     walk = Tape<T>::walk();
     return std::exchange(parts[i], Tensor<T>());
   }
 };
 
-// The pullback of one input. A tape's print copies pullbacks to see what they hold: here it is the problem's tensors.
+// The pullback of one input. A tape's print copies pullbacks to see what they hold: here it is the problem's
+// tensors.
 template <class T>
 struct Fetch {
   Fetch(std::shared_ptr<Joint<T>> from, std::size_t which) : joint(std::move(from)), i(which) {}
   Fetch(const Fetch& other) : joint(other.joint), i(other.i) {
-    if (copy_watch != nullptr) [[maybe_unused]] const FusedProblem<T> copy(*joint->problem);
+    if (copy_watch != nullptr) [[maybe_unused]]
+      const FusedProblem<T> copy(*joint->problem);
   }
   Tensor<T> operator()(const Tensor<T>& dO) const { return joint->part(i, dO); }
 
@@ -145,7 +160,8 @@ template <class T>
 Flash<T> run_fused(const Op& op, std::shared_ptr<FusedProblem<T>> p) {
   Buffer<T> out(p->out, op.name), lse(p->out.replaced(p->out.rank() - 1, 1));
   const auto hooks = p->hooks ? p->hooks(false) : nullptr;
-  const kernels::TileCount tiles = kernels::flash_forward(arguments(*p, hooks.get()), written(out, p->packed), written(lse, p->packed));
+  const kernels::TileCount tiles =
+      kernels::flash_forward(arguments(*p, hooks.get()), written(out, p->packed), written(lse, p->packed));
   p->output = Tensor<T>(std::move(out)), p->lse = Tensor<T>(std::move(lse));
 
   const auto joint = std::make_shared<Joint<T>>(Joint<T>{op.name, p, {}, 0});

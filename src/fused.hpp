@@ -10,8 +10,9 @@
 #include "tapehead/tape.hpp"
 #include "tapehead/tensor.hpp"
 
-// From tensors to the fused kernel (kernels/flash.hpp) and back onto the tape. flash_attention, flex_attention and
-// flash_attention_varlen differ in their layout and in what they do to the scores; the rest is here, once.
+// From tensors to the fused kernel (kernels/flash.hpp) and back onto the tape. flash_attention,
+// flex_attention and flash_attention_varlen differ in their layout and in what they do to the scores; the
+// rest is here, once.
 
 namespace tapehead::detail {
 
@@ -22,8 +23,8 @@ kernels::Heads<const E> heads_of(const Tensor<E>& x, const Shape& whole);
 template <class E>
 kernels::Heads<E> heads_of(Buffer<E>& x, const Shape& whole);
 
-/// The kernel's hooks of one run, with what they need to live. In a backward run `finish` gives the gradients of the
-/// problem's `extra` inputs.
+/// The kernel's hooks of one run, with what they need to live. In a backward run `finish` gives the gradients
+/// of the problem's `extra` inputs.
 template <class T>
 struct FusedHooks {
   virtual ~FusedHooks() = default;
@@ -37,10 +38,12 @@ struct FusedProblem {
   Tensor<T> Q, K, V;
   kernels::FlashArgs<T> args;
   Shape q, k, v, scores, out;  // whole shapes, broadcast; scores: (…, Lq, Lk)
-  bool packed = false;         // (total, H, d) instead of (…, H, L, d): sequence n has the rows starts[n] … starts[n + 1] - 1
+  // (total, H, d) instead of (…, H, L, d): sequence n has the rows starts[n] … starts[n + 1] - 1
+  bool packed = false;
   std::vector<std::int64_t> q_starts, k_starts;
   std::optional<Tensor<bool>> keep_mask;
-  std::vector<Tensor<T>> extra;  // further inputs that have gradients: a bias, what a score function is bound to
+  // further inputs that have gradients: a bias, what a score function is bound to
+  std::vector<Tensor<T>> extra;
   std::function<std::unique_ptr<FusedHooks<T>>(bool backward)> hooks;
 
   Tensor<T> output, lse;  // after the forward run; lse with a last axis of size 1
@@ -51,8 +54,8 @@ struct FusedProblem {
                const std::optional<double>& scale);
 };
 
-/// Runs the problem and records it: one backward run serves all its inputs. What the gradients do on an outer tape: they are
-/// values, and throw, naming the operation, when differentiated again.
+/// Runs the problem and records it: one backward run serves all its inputs. What the gradients do on an outer
+/// tape: they are values, and throw, naming the operation, when differentiated again.
 template <class T>
 Flash<T> run_fused(const Op& op, std::shared_ptr<FusedProblem<T>> problem);
 

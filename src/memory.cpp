@@ -16,11 +16,11 @@
 
 #include "tapehead/error.hpp"
 
-// Size classes go in quarter steps between powers of two: 64, 80 → 128 in 64-byte steps, 160, 192, …; at most a
-// fifth of a block is unused. Small blocks wait in lists of their own thread, without a lock; large ones in one
-// shared set of lists. Of these, those too small for huge pages of their own are cut from slabs that have them,
-// and are never given back: who walks down a column would otherwise wait for a page's address at every step.
-// Under AddressSanitizer nothing is kept, so that it sees every use after free.
+// Size classes go in quarter steps between powers of two: 64, 80 → 128 in 64-byte steps, 160, 192, …; at most
+// a fifth of a block is unused. Small blocks wait in lists of their own thread, without a lock; large ones in
+// one shared set of lists. Of these, those too small for huge pages of their own are cut from slabs that have
+// them, and are never given back: who walks down a column would otherwise wait for a page's address at every
+// step. Under AddressSanitizer nothing is kept, so that it sees every use after free.
 #if defined(__SANITIZE_ADDRESS__)
 #define TAPEHEAD_KEEP_BLOCKS 0
 #elif defined(__has_feature)
@@ -36,11 +36,11 @@ namespace tapehead {
 namespace {
 
 constexpr std::size_t alignment = 64, counted = 4096, huge_page = std::size_t{2} << 20;
-constexpr std::size_t largest_small = std::size_t{64} << 10;   // up to here a thread keeps its own
-constexpr std::size_t kept_small = std::size_t{4} << 20;       // bytes a thread keeps of one class
-constexpr std::size_t smallest_huge = 2 * huge_page;           // from here on a block has huge pages of its own
-constexpr std::size_t slab_bytes = std::size_t{32} << 20;      // what smaller ones are cut from
-constexpr std::size_t kept_large = std::size_t{1} << 30;       // bytes kept of all large classes together
+constexpr std::size_t largest_small = std::size_t{64} << 10;  // up to here a thread keeps its own
+constexpr std::size_t kept_small = std::size_t{4} << 20;      // bytes a thread keeps of one class
+constexpr std::size_t smallest_huge = 2 * huge_page;       // from here on a block has huge pages of its own
+constexpr std::size_t slab_bytes = std::size_t{32} << 20;  // what smaller ones are cut from
+constexpr std::size_t kept_large = std::size_t{1} << 30;   // bytes kept of all large classes together
 
 // 4 classes a power of two: class 4p + s holds 2^p + s 2^(p-2) bytes, rounded up to whole cache lines.
 int class_of(std::size_t bytes) {
@@ -68,7 +68,7 @@ std::atomic<std::int64_t> large_held{0}, large_peak{0};
 
 void* from_system(std::size_t bytes) {
   const bool huge = bytes >= smallest_huge;
-  void* block = ::operator new(bytes, std::align_val_t{huge ? huge_page : alignment}, std::nothrow);
+  void* block = ::operator new (bytes, std::align_val_t{huge ? huge_page : alignment}, std::nothrow);
   if (block == nullptr) throw Error(fmt::format("memory: {} bytes could not be had", bytes));
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
   if (huge) madvise(block, bytes, MADV_HUGEPAGE);
@@ -76,7 +76,7 @@ void* from_system(std::size_t bytes) {
   return block;
 }
 void to_system(void* block, std::size_t bytes) noexcept {
-  ::operator delete(block, std::align_val_t{bytes >= smallest_huge ? huge_page : alignment});
+  ::operator delete (block, std::align_val_t{bytes >= smallest_huge ? huge_page : alignment});
 }
 
 Block* pop(List& list, std::size_t bytes) {
@@ -135,8 +135,9 @@ struct Thread {
   }
 };
 
-// The thread's own, found without the check for a first use that a thread_local with a constructor costs. Null once the
-// thread has ended its own: tensors that die later (statics, other thread_locals) go straight to the system.
+// The thread's own, found without the check for a first use that a thread_local with a constructor costs.
+// Null once the thread has ended its own: tensors that die later (statics, other thread_locals) go straight
+// to the system.
 constinit thread_local Thread* current = nullptr;
 constinit thread_local bool closed = false;
 Thread* first_use() {
@@ -208,7 +209,8 @@ void release(void* block, std::size_t bytes) noexcept {
   count(-1, -static_cast<std::int64_t>(rounded));
   if (TAPEHEAD_KEEP_BLOCKS && rounded <= largest_small) {
     Thread* thread = mine();
-    if (thread != nullptr && thread->lists[c].bytes + rounded <= kept_small) return push(thread->lists[c], block, rounded);
+    if (thread != nullptr && thread->lists[c].bytes + rounded <= kept_small)
+      return push(thread->lists[c], block, rounded);
   } else if (TAPEHEAD_KEEP_BLOCKS) {
     std::lock_guard lock(shared().mutex);
     if (rounded < smallest_huge || shared().bytes + rounded <= kept_large) {

@@ -137,9 +137,10 @@ std::string plot_svg(const std::vector<Series>& series, const PlotOptions& o) {
   Range xs, ys;
   for (const auto& s : series) {
     if (s.x.size() != s.y.size() || (!s.labels.empty() && s.labels.size() != s.x.size()))
-      throw ValueError(fmt::format("plot_svg: \"{}\" has {} x, {} y and {} labels; there must be as many y as "
-                                   "x, and as many labels or none",
-                                   s.name, s.x.size(), s.y.size(), s.labels.size()));
+      throw ValueError(
+          fmt::format("plot_svg: \"{}\" has {} x, {} y and {} labels; there must be as many y as "
+                      "x, and as many labels or none",
+                      s.name, s.x.size(), s.y.size(), s.labels.size()));
     for (std::size_t k = 0; k < s.x.size(); ++k)
       if (shows(o.x_scale, s.x[k]) && shows(o.y_scale, s.y[k])) xs.add(s.x[k]), ys.add(s.y[k]);
   }

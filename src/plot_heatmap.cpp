@@ -201,9 +201,12 @@ std::string heatmap_svg(const Tensor<T>& x, const HeatmapOptions& o) {
   std::string description = o.description;
   if (description.empty()) {
     description = fmt::format("{} by {} ", m.rows, m.cols);
-    if (mask) description += fmt::format("mask; {} of {} pairs may attend", filled, m.values.size());
-    else if (m.values.empty()) description += "matrix";
-    else description += fmt::format("matrix; values from {:.4g} to {:.4g}", m.low, m.high);
+    if (mask)
+      description += fmt::format("mask; {} of {} pairs may attend", filled, m.values.size());
+    else if (m.values.empty())
+      description += "matrix";
+    else
+      description += fmt::format("matrix; values from {:.4g} to {:.4g}", m.low, m.high);
   }
   Canvas canvas(at.width, at.height, o.title, description);
   draw_labels(canvas, at, o);

@@ -254,8 +254,9 @@ void check(const PrintOptions& options) {
 }  // namespace
 
 void detail::throw_bad_print_spec() {
-  throw ValueError("format: a tensor is printed by {}, {:.3} (at most three digits after the point), {:.3f} "
-                   "(exactly three) or {:.3e}, with at most 1100 digits");
+  throw ValueError(
+      "format: a tensor is printed by {}, {:.3} (at most three digits after the point), {:.3f} "
+      "(exactly three) or {:.3e}, with at most 1100 digits");
 }
 
 template <class E>

@@ -29,20 +29,24 @@ AttentionOptions<T> eager_options(const SdpaOptions<T>& o) {
 
 // How many live tapes would record this call: with two, its gradients are to be differentiated again.
 template <class T>
-int tapes_that_know(const Tensor<T>& q, const Tensor<T>& k, const Tensor<T>& v, const SdpaOptions<T>& options) {
+int tapes_that_know(const Tensor<T>& q, const Tensor<T>& k, const Tensor<T>& v,
+                    const SdpaOptions<T>& options) {
   int count = 0;
   const auto* bias = std::get_if<Tensor<T>>(&options.attn_mask);
   for (const Tape<T>* tape = Tape<T>::innermost(); tape != nullptr; tape = tape->outer())
-    count += !tape->suspended() && (tape->knows(q) || tape->knows(k) || tape->knows(v) || (bias != nullptr && tape->knows(*bias)));
+    count += !tape->suspended() &&
+             (tape->knows(q) || tape->knows(k) || tape->knows(v) || (bias != nullptr && tape->knows(*bias)));
   return count;
 }
 
 // Why a backend cannot serve this call; empty where it can.
 template <class T>
-std::string reason_against(Backend backend, const Tensor<T>& q, const Tensor<T>& k, const Tensor<T>& v, const SdpaOptions<T>& options) {
+std::string reason_against(Backend backend, const Tensor<T>& q, const Tensor<T>& k, const Tensor<T>& v,
+                           const SdpaOptions<T>& options) {
   if (backend == Backend::math) return "";
   const int rank = std::max(q.rank(), std::max(k.rank(), v.rank()));
-  if (rank > 4) return fmt::format("rank {}: the fused kernel takes (L, d) with at most batch and heads in front", rank);
+  if (rank > 4)
+    return fmt::format("rank {}: the fused kernel takes (L, d) with at most batch and heads in front", rank);
   if (const int tapes = tapes_that_know(q, k, v, options); tapes > 1)
     return fmt::format("{} tapes know the inputs, and the fused kernel has no second derivative", tapes);
   if (backend == Backend::flex && options.dropout_p > 0) return "dropout: flex_attention has none";
@@ -50,7 +54,8 @@ std::string reason_against(Backend backend, const Tensor<T>& q, const Tensor<T>&
 }
 
 template <class T>
-std::optional<Backend> choose(const Tensor<T>& q, const Tensor<T>& k, const Tensor<T>& v, const SdpaOptions<T>& options) {
+std::optional<Backend> choose(const Tensor<T>& q, const Tensor<T>& k, const Tensor<T>& v,
+                              const SdpaOptions<T>& options) {
   for (Backend backend : allowed)
     if (reason_against(backend, q, k, v, options).empty()) return backend;
   return {};
@@ -63,7 +68,8 @@ const char* backend_name(Backend backend) {
 }
 
 sdpa_kernel::sdpa_kernel(std::vector<Backend> backends) {
-  if (backends.empty()) throw ValueError("sdpa_kernel: an empty list; name at least one of math, flash, flex");
+  if (backends.empty())
+    throw ValueError("sdpa_kernel: an empty list; name at least one of math, flash, flex");
   before_ = std::exchange(allowed, std::move(backends));
 }
 sdpa_kernel::~sdpa_kernel() { allowed = std::move(before_); }
@@ -76,10 +82,13 @@ Tensor<T> scaled_dot_product_attention(const Tensor<T>& q, const Tensor<T>& k, c
   const std::optional<Backend> backend = choose(q, k, v, options);
   if (!backend) {
     std::string reasons;
-    for (Backend b : allowed) reasons += fmt::format("\n  {}: {}", backend_name(b), reason_against(b, q, k, v, options));
-    throw ValueError(fmt::format("scaled_dot_product_attention: q {}, k {}, v {}: none of the backends that sdpa_kernel allows can serve "
-                                 "this call:{}",
-                                 q.shape().str(), k.shape().str(), v.shape().str(), reasons));
+    for (Backend b : allowed)
+      reasons += fmt::format("\n  {}: {}", backend_name(b), reason_against(b, q, k, v, options));
+    throw ValueError(
+        fmt::format("scaled_dot_product_attention: q {}, k {}, v {}: none of the backends that sdpa_kernel "
+                    "allows can serve "
+                    "this call:{}",
+                    q.shape().str(), k.shape().str(), v.shape().str(), reasons));
   }
   Tensor<T> out = *backend == Backend::math    ? attention(q, k, v, eager_options(options)).out
                   : *backend == Backend::flash ? flash_attention(q, k, v, eager_options(options)).out
@@ -89,12 +98,17 @@ Tensor<T> scaled_dot_product_attention(const Tensor<T>& q, const Tensor<T>& k, c
 }
 
 template <std::floating_point T>
-std::string explain_sdpa(const Tensor<T>& q, const Tensor<T>& k, const Tensor<T>& v, const SdpaOptions<std::type_identity_t<T>>& options) {
+std::string explain_sdpa(const Tensor<T>& q, const Tensor<T>& k, const Tensor<T>& v,
+                         const SdpaOptions<std::type_identity_t<T>>& options) {
   const std::optional<Backend> chosen = choose(q, k, v, options);
-  std::string table = fmt::format("scaled_dot_product_attention: q {}, k {}, v {}\n", q.shape().str(), k.shape().str(), v.shape().str());
+  std::string table = fmt::format("scaled_dot_product_attention: q {}, k {}, v {}\n", q.shape().str(),
+                                  k.shape().str(), v.shape().str());
   for (Backend backend : allowed) {
     const std::string reason = reason_against(backend, q, k, v, options);
-    table += fmt::format("  {:5}  {}\n", backend_name(backend), !reason.empty() ? "no: " + reason : backend == chosen ? "runs" : "could");
+    table += fmt::format("  {:5}  {}\n", backend_name(backend),
+                         !reason.empty()     ? "no: " + reason
+                         : backend == chosen ? "runs"
+                                             : "could");
   }
   for (Backend backend : {Backend::flash, Backend::math, Backend::flex})
     if (std::find(allowed.begin(), allowed.end(), backend) == allowed.end())
@@ -102,9 +116,11 @@ std::string explain_sdpa(const Tensor<T>& q, const Tensor<T>& k, const Tensor<T>
   return table;
 }
 
-#define TAPEHEAD_SDPA(T)                                                                                                    \
-  template Tensor<T> scaled_dot_product_attention(const Tensor<T>&, const Tensor<T>&, const Tensor<T>&, const SdpaOptions<T>&); \
-  template std::string explain_sdpa(const Tensor<T>&, const Tensor<T>&, const Tensor<T>&, const SdpaOptions<T>&);
+#define TAPEHEAD_SDPA(T)                                                                                \
+  template Tensor<T> scaled_dot_product_attention(const Tensor<T>&, const Tensor<T>&, const Tensor<T>&, \
+                                                  const SdpaOptions<T>&);                               \
+  template std::string explain_sdpa(const Tensor<T>&, const Tensor<T>&, const Tensor<T>&,               \
+                                    const SdpaOptions<T>&);
 TAPEHEAD_SDPA(float)
 TAPEHEAD_SDPA(double)
 

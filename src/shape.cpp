@@ -40,7 +40,8 @@ std::string Shape::str() const {
 
 Shape Shape::with(int axis, std::int64_t size) const {
   if (rank_ == max_rank)
-    throw ShapeError(fmt::format("shape: {} cannot take one more axis; a tensor has at most {}", str(), max_rank));
+    throw ShapeError(
+        fmt::format("shape: {} cannot take one more axis; a tensor has at most {}", str(), max_rank));
   Shape wider = *this;
   std::copy_backward(wider.sizes_ + axis, wider.sizes_ + rank_, wider.sizes_ + rank_ + 1);
   wider.sizes_[axis] = size;
@@ -63,7 +64,8 @@ Shape Shape::replaced(int axis, std::int64_t size) const {
 
 Strides row_major(const Shape& shape) {
   Strides strides = shape;
-  std::int64_t step = shape.numel() == 0 ? 0 : 1;  // no elements, no steps: the sizes beside a 0 are not bounded
+  std::int64_t step =
+      shape.numel() == 0 ? 0 : 1;  // no elements, no steps: the sizes beside a 0 are not bounded
   for (int i = shape.rank() - 1; i >= 0; --i) {
     strides[i] = step;
     step *= shape[i];
@@ -84,9 +86,10 @@ bool is_row_major(const Shape& shape, const Strides& strides) {
 int normalize_axis(const char* op, int axis, const Shape& shape) {
   const int rank = shape.rank();
   if (axis >= -rank && axis < rank) return axis < 0 ? axis + rank : axis;
-  if (rank == 0) throw IndexError(fmt::format("{}: axis {} of a zero-dimensional tensor, which has no axes", op, axis));
-  throw IndexError(
-      fmt::format("{}: axis {} is out of range for shape {}; it has axes {} to {}", op, axis, shape.str(), -rank, rank - 1));
+  if (rank == 0)
+    throw IndexError(fmt::format("{}: axis {} of a zero-dimensional tensor, which has no axes", op, axis));
+  throw IndexError(fmt::format("{}: axis {} is out of range for shape {}; it has axes {} to {}", op, axis,
+                               shape.str(), -rank, rank - 1));
 }
 
 std::vector<bool> Axes::mask(const char* op, const Shape& shape) const {
@@ -94,7 +97,8 @@ std::vector<bool> Axes::mask(const char* op, const Shape& shape) const {
   for (int axis : list_) {
     auto at = static_cast<std::size_t>(normalize_axis(op, axis, shape));
     if (reduced[at])
-      throw ValueError(fmt::format("{}: axis {} is named twice for shape {}; name each once", op, axis, shape.str()));
+      throw ValueError(
+          fmt::format("{}: axis {} is named twice for shape {}; name each once", op, axis, shape.str()));
     reduced[at] = true;
   }
   return reduced;
@@ -105,9 +109,10 @@ Shape broadcast_shapes(const char* op, const Shape& a, const Shape& b) {
   for (int back = 1; back <= std::min(a.rank(), b.rank()); ++back) {
     const std::int64_t m = a[a.rank() - back], n = b[b.rank() - back];
     if (m != n && m != 1 && n != 1)
-      throw ShapeError(fmt::format("{}: shapes {} and {} do not broadcast: sizes {} and {} meet on axis {}; they must be "
-                                   "equal, or one of them 1",
-                                   op, a.str(), b.str(), m, n, -back));
+      throw ShapeError(
+          fmt::format("{}: shapes {} and {} do not broadcast: sizes {} and {} meet on axis {}; they must be "
+                      "equal, or one of them 1",
+                      op, a.str(), b.str(), m, n, -back));
     out[out.rank() - back] = m == 1 ? n : m;
   }
   return out;

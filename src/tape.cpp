@@ -41,8 +41,10 @@ void* Arena::take(std::size_t bytes) {
 }
 
 void Arena::grow(std::size_t bytes) {
-  constexpr std::size_t first = 4096, largest = 65'536;  // a small tape stays small; chunks come from the kept blocks
-  const std::size_t size = std::max(bytes + 64, chunk_ == nullptr ? first : std::min(largest, 2 * chunk_->bytes));
+  constexpr std::size_t first = 4096,
+                        largest = 65'536;  // a small tape stays small; chunks come from the kept blocks
+  const std::size_t size =
+      std::max(bytes + 64, chunk_ == nullptr ? first : std::min(largest, 2 * chunk_->bytes));
   chunk_ = new (allocate(size)) Chunk{chunk_, size};
   next_ = reinterpret_cast<char*>(chunk_) + 64;
   end_ = reinterpret_cast<char*>(chunk_) + size;
@@ -55,9 +57,10 @@ const Tensor<T>& Gradients<T>::operator[](const Tensor<T>& x) const {
   const auto at = std::lower_bound(by_id_.begin(), by_id_.end(), x.id(),
                                    [](const auto& entry, std::int64_t id) { return entry.first < id; });
   if (at == by_id_.end() || at->first != x.id())
-    throw GradientError(fmt::format("gradients: a tensor of shape {} was not watched; call tape.watch(x) on it before it is "
-                                    "used (also on a result, to keep its gradient), and ask with that same tensor",
-                                    x.shape().str()));
+    throw GradientError(
+        fmt::format("gradients: a tensor of shape {} was not watched; call tape.watch(x) on it before it is "
+                    "used (also on a result, to keep its gradient), and ask with that same tensor",
+                    x.shape().str()));
   return at->second;
 }
 
@@ -65,7 +68,8 @@ template <class T>
 const Tape<T>& Gradients<T>::tape() const {
   for (const Tape<T>* tape = Tape<T>::innermost(); tape != nullptr; tape = tape->outer())
     if (tape == tape_ && tape->first_id_ == tape_id_) return *tape;
-  throw GradientError("gradients: the tape they came by is gone (or on another thread); look at them while it lives");
+  throw GradientError(
+      "gradients: the tape they came by is gone (or on another thread); look at them while it lives");
 }
 
 template <class T>
@@ -83,7 +87,8 @@ Tape<T>::~Tape() {
   Tape** link = &innermost_;
   while (*link != nullptr && *link != this) link = &(*link)->outer_;
   if (*link == this) *link = outer_;
-  for (const Watched& w : watched_) w.tensor.header().storage->watchers.fetch_sub(1, std::memory_order_relaxed);
+  for (const Watched& w : watched_)
+    w.tensor.header().storage->watchers.fetch_sub(1, std::memory_order_relaxed);
   for (const detail::Node<T>& node : nodes_)
     for (detail::Edge<T>* edge = node.edges; edge != nullptr;) std::exchange(edge, edge->next)->~Edge<T>();
 }
@@ -114,7 +119,8 @@ int Tape<T>::find_early(const Tensor<T>& x) const {
 // Whether all elements of `part` lie between the first and the last of `whole`, in the same storage.
 template <class T>
 bool lies_within(const Tensor<T>& part, const Tensor<T>& whole) {
-  if (part.header().storage != whole.header().storage || part.numel() == 0 || whole.numel() == 0) return false;
+  if (part.header().storage != whole.header().storage || part.numel() == 0 || whole.numel() == 0)
+    return false;
   const auto range = [](const Tensor<T>& x) {
     const T *first = x.data(), *last = x.data();
     for (int axis = 0; axis < x.rank(); ++axis) {
@@ -126,22 +132,24 @@ bool lies_within(const Tensor<T>& part, const Tensor<T>& whole) {
   return range(whole).first <= range(part).first && range(part).second <= range(whole).second;
 }
 
-// A view taken before its base was watched shares the base's elements and none of its records: the gradient through
-// it would be lost without a word.
+// A view taken before its base was watched shares the base's elements and none of its records: the gradient
+// through it would be lost without a word.
 template <class T>
 void Tape<T>::check_stale_view(const Tensor<T>& x) const {
   if (x.header().detached) return;
   for (const Watched& w : watched_)
     if (x.id() < w.since && lies_within(x, w.tensor))
-      throw GradientError(fmt::format("tape: a view of shape {} was taken before its base {} of shape {} was watched, so its "
-                                      "gradient would be lost; take the view after watch() (or detach() it to say that none "
-                                      "is wanted)",
-                                      x.shape().str(), w.name, w.tensor.shape().str()));
+      throw GradientError(
+          fmt::format("tape: a view of shape {} was taken before its base {} of shape {} was watched, so its "
+                      "gradient would be lost; take the view after watch() (or detach() it to say that none "
+                      "is wanted)",
+                      x.shape().str(), w.name, w.tensor.shape().str()));
 }
 
 template <class T>
 void Tape<T>::watch_one(const Named<T>& x) {
-  if (x.tensor.header().storage == nullptr) throw GradientError("watch: a default tensor has no elements to differentiate by");
+  if (x.tensor.header().storage == nullptr)
+    throw GradientError("watch: a default tensor has no elements to differentiate by");
   int node = find(x.tensor);
   if (node >= 0 && nodes_[static_cast<std::size_t>(node)].kept >= 0) return;
   watched_.reserve(watched_.size() + 1);
@@ -152,7 +160,8 @@ void Tape<T>::watch_one(const Named<T>& x) {
       const auto entry = std::pair(x.tensor.id(), node);
       early_.insert(std::lower_bound(early_.begin(), early_.end(), entry), entry);
     } else {
-      if (since >= static_cast<std::int64_t>(node_of_.size())) node_of_.resize(static_cast<std::size_t>(since) + 1, -1);
+      if (since >= static_cast<std::int64_t>(node_of_.size()))
+        node_of_.resize(static_cast<std::size_t>(since) + 1, -1);
       node_of_[static_cast<std::size_t>(since)] = node;
     }
   }
@@ -170,7 +179,8 @@ int Tape<T>::add_node(const Op* op, const Shape& shape) {
   if (!nodes_.empty() && nodes_.back().shape() == shape) {
     node.sizes = nodes_.back().sizes;
   } else {
-    auto* sizes = static_cast<std::int64_t*>(arena_.take(static_cast<std::size_t>(shape.rank()) * sizeof(std::int64_t)));
+    auto* sizes = static_cast<std::int64_t*>(
+        arena_.take(static_cast<std::size_t>(shape.rank()) * sizeof(std::int64_t)));
     node.sizes = std::copy(shape.begin(), shape.end(), sizes) - shape.rank();
   }
   nodes_.push_back(node);
@@ -204,22 +214,25 @@ const std::string& Tape<T>::name(std::int64_t i) const {
 template <class T>
 Gradients<T> Tape<T>::backward(const Tensor<T>& y) const {
   if (y.numel() != 1)
-    throw GradientError(fmt::format("backward: the output has shape {}; only one element has a gradient on its own: give the "
-                                    "gradient that arrives, backward(y, dy), or sum(y) first",
-                                    y.shape().str()));
+    throw GradientError(
+        fmt::format("backward: the output has shape {}; only one element has a gradient on its own: give the "
+                    "gradient that arrives, backward(y, dy), or sum(y) first",
+                    y.shape().str()));
   return backward(y, ones_like(y));
 }
 
 template <class T>
 Gradients<T> Tape<T>::backward(const Tensor<T>& y, const Tensor<T>& dy) const {
   if (dy.shape() != y.shape())
-    throw ShapeError(fmt::format("backward: the arriving gradient has shape {}, the output {}; they must be equal",
-                                 dy.shape().str(), y.shape().str()));
+    throw ShapeError(
+        fmt::format("backward: the arriving gradient has shape {}, the output {}; they must be equal",
+                    dy.shape().str(), y.shape().str()));
   const int from = find(y);
   if (from < 0)
-    throw GradientError(fmt::format("backward: the output of shape {} is not on this tape: nothing that was watched went into "
-                                    "it (watch before computing; detach() and other threads stop recording)",
-                                    y.shape().str()));
+    throw GradientError(fmt::format(
+        "backward: the output of shape {} is not on this tape: nothing that was watched went into "
+        "it (watch before computing; detach() and other threads stop recording)",
+        y.shape().str()));
   std::vector<Tensor<T>> kept(watched_.size());
   walk_back(from, dy, [&](int i, const Tensor<T>& gradient) {
     const int which = nodes_[static_cast<std::size_t>(i)].kept;
@@ -228,7 +241,8 @@ Gradients<T> Tape<T>::backward(const Tensor<T>& y, const Tensor<T>& dy) const {
   Gradients<T> gradients;
   for (std::size_t i = 0; i < kept.size(); ++i) {
     const bool reached = kept[i].header().storage != nullptr;
-    gradients.by_id_.emplace_back(watched_[i].id, reached ? std::move(kept[i]) : zeros<T>(watched_[i].tensor.shape()));
+    gradients.by_id_.emplace_back(watched_[i].id,
+                                  reached ? std::move(kept[i]) : zeros<T>(watched_[i].tensor.shape()));
   }
   std::sort(gradients.by_id_.begin(), gradients.by_id_.end(),
             [](const auto& a, const auto& b) { return a.first < b.first; });
@@ -238,10 +252,12 @@ Gradients<T> Tape<T>::backward(const Tensor<T>& y, const Tensor<T>& dy) const {
 
 using detail::TapeEvent;
 static void tell(TapeEvent event, const Op* op = nullptr) {
-  if (detail::tape_watch != nullptr) [[unlikely]] detail::tape_watch(event, op);
+  if (detail::tape_watch != nullptr) [[unlikely]]
+    detail::tape_watch(event, op);
 }
 
-// for (record : reversed(tape)) hand its gradient on to its inputs. Outer tapes go on recording: this one is suspended.
+// for (record : reversed(tape)) hand its gradient on to its inputs. Outer tapes go on recording: this one is
+// suspended.
 template <class T>
 template <class Visit>
 void Tape<T>::walk_back(int from, const Tensor<T>& dy, const Visit& visit) const {
@@ -271,8 +287,8 @@ void Tape<T>::walk_back(int from, const Tensor<T>& dy, const Visit& visit) const
         gradient[into] = arrived[into] ? gradient[into] + part : std::move(part);
         arrived[into] = 1;
       } catch (const Error& error) {
-        throw GradientError(fmt::format("backward: in record {} ({}, shape {}): {}", i, node.op->name, node.shape().str(),
-                                        error.what()));
+        throw GradientError(fmt::format("backward: in record {} ({}, shape {}): {}", i, node.op->name,
+                                        node.shape().str(), error.what()));
       }
     }
     gradient[i] = Tensor<T>();  // handed on: its memory serves the next
@@ -281,7 +297,8 @@ void Tape<T>::walk_back(int from, const Tensor<T>& dy, const Visit& visit) const
 }
 
 template <class T>
-void Tape<T>::replay(int from, const Tensor<T>& dy, const std::function<void(int, const Tensor<T>&)>& visit) const {
+void Tape<T>::replay(int from, const Tensor<T>& dy,
+                     const std::function<void(int, const Tensor<T>&)>& visit) const {
   walk_back(from, dy, visit);
 }
 

@@ -12,10 +12,22 @@
 
 namespace tapehead {
 
-template <> const char* dtype_name<float>() { return "float"; }
-template <> const char* dtype_name<double>() { return "double"; }
-template <> const char* dtype_name<bool>() { return "bool"; }
-template <> const char* dtype_name<std::int64_t>() { return "int64"; }
+template <>
+const char* dtype_name<float>() {
+  return "float";
+}
+template <>
+const char* dtype_name<double>() {
+  return "double";
+}
+template <>
+const char* dtype_name<bool>() {
+  return "bool";
+}
+template <>
+const char* dtype_name<std::int64_t>() {
+  return "int64";
+}
 
 namespace detail {
 
@@ -37,8 +49,8 @@ const Header& empty_header() {
 Storage* new_storage(const char* op, const Shape& shape, std::int64_t numel, std::size_t element_bytes) {
   const auto count = static_cast<std::uint64_t>(numel);
   if (count > (std::uint64_t{1} << 62) / element_bytes)
-    throw ShapeError(fmt::format("{}: shape {} of {}-byte elements is more memory than there can be", op, shape.str(),
-                                 element_bytes));
+    throw ShapeError(fmt::format("{}: shape {} of {}-byte elements is more memory than there can be", op,
+                                 shape.str(), element_bytes));
   const std::size_t bytes = sizeof(Storage) + count * element_bytes;
   auto* storage = new (allocate(bytes)) Storage;
   storage->bytes = bytes;
@@ -52,7 +64,8 @@ Header* new_header() {
 }
 
 namespace {
-// One owner fewer; true for the last. Who alone holds it needs no locked instruction: nobody else can be counting.
+// One owner fewer; true for the last. Who alone holds it needs no locked instruction: nobody else can be
+// counting.
 bool last_of(std::atomic<std::int64_t>& owners) {
   return owners.load(std::memory_order_acquire) == 1 || owners.fetch_sub(1, std::memory_order_acq_rel) == 1;
 }
@@ -66,8 +79,9 @@ void drop(const Header* header) noexcept {
 }
 
 void throw_not_scalar(const Shape& shape) {
-  throw ShapeError(fmt::format("item: shape {} has {} elements; item() reads a tensor of exactly one, at({{…}}) reads any",
-                               shape.str(), shape.numel()));
+  throw ShapeError(
+      fmt::format("item: shape {} has {} elements; item() reads a tensor of exactly one, at({{…}}) reads any",
+                  shape.str(), shape.numel()));
 }
 
 namespace {
@@ -75,7 +89,8 @@ namespace {
 template <class E>
 void measure(const Nested<E>& nested, int depth, Shape& shape) {
   if (!nested.is_list_) return;
-  if (depth == max_rank) throw ShapeError(fmt::format("tensor: braces nested deeper than {} levels", max_rank));
+  if (depth == max_rank)
+    throw ShapeError(fmt::format("tensor: braces nested deeper than {} levels", max_rank));
   shape = shape.with(depth, static_cast<std::int64_t>(nested.list_.size()));
   if (!nested.list_.empty()) measure(nested.list_.front(), depth + 1, shape);
 }
@@ -83,17 +98,19 @@ void measure(const Nested<E>& nested, int depth, Shape& shape) {
 template <class E>
 void collect(const Nested<E>& nested, int depth, const Shape& shape, E*& out) {
   if (nested.is_list_ != (depth < shape.rank()))
-    throw ShapeError(fmt::format("tensor: a {} stands among {} at depth {} of the braces; each level must be all lists or "
-                                 "all numbers",
-                                 nested.is_list_ ? "list" : "number", nested.is_list_ ? "numbers" : "lists", depth));
+    throw ShapeError(
+        fmt::format("tensor: a {} stands among {} at depth {} of the braces; each level must be all lists or "
+                    "all numbers",
+                    nested.is_list_ ? "list" : "number", nested.is_list_ ? "numbers" : "lists", depth));
   if (!nested.is_list_) {
     *out++ = nested.value_;
     return;
   }
   const auto size = static_cast<std::int64_t>(nested.list_.size());
   if (size != shape[depth])
-    throw ShapeError(fmt::format("tensor: ragged braces: a list of {} where its neighbours have {} (depth {})", size,
-                                 shape[depth], depth));
+    throw ShapeError(
+        fmt::format("tensor: ragged braces: a list of {} where its neighbours have {} (depth {})", size,
+                    shape[depth], depth));
   for (const Nested<E>& inner : nested.list_) collect(inner, depth + 1, shape, out);
 }
 
@@ -123,15 +140,16 @@ Tensor<E>::Tensor(std::initializer_list<detail::Nested<E>> values) {
 template <class E>
 E Tensor<E>::at(std::initializer_list<std::int64_t> indices) const {
   if (static_cast<int>(indices.size()) != rank())
-    throw IndexError(fmt::format("at: {} indices for shape {}; give one an axis", indices.size(), shape().str()));
+    throw IndexError(
+        fmt::format("at: {} indices for shape {}; give one an axis", indices.size(), shape().str()));
   if (detail::read_watch<E> != nullptr) detail::read_watch<E>(*this);
   const E* at = data();
   int axis = 0;
   for (std::int64_t index : indices) {
     const std::int64_t size = shape()[axis];
     if (index < -size || index >= size)
-      throw IndexError(fmt::format("at: index {} on axis {} of shape {}; it must be in {} to {}", index, axis, shape().str(),
-                                   -size, size - 1));
+      throw IndexError(fmt::format("at: index {} on axis {} of shape {}; it must be in {} to {}", index, axis,
+                                   shape().str(), -size, size - 1));
     at += (index < 0 ? index + size : index) * strides()[axis];
     ++axis;
   }
@@ -150,7 +168,8 @@ std::vector<E> Tensor<E>::to_vector() const {
 template <class E>
 Tensor<E> Tensor<E>::view(const Shape& shape, const Strides& strides, const E* first) const {
   const detail::Header& base = header();
-  if (base.storage == nullptr) return Tensor(Buffer<E>(shape));  // the shared empty tensor has nothing to share
+  if (base.storage == nullptr)
+    return Tensor(Buffer<E>(shape));  // the shared empty tensor has nothing to share
   detail::Header* made = detail::new_header();
   made->storage = base.storage;
   made->storage->owners.fetch_add(1, std::memory_order_relaxed);
@@ -182,8 +201,10 @@ Tensor<E> full(const Shape& shape, std::type_identity_t<E> value, const char* op
 template <class E>
 Tensor<E> arange(std::type_identity_t<E> start, std::type_identity_t<E> stop, std::type_identity_t<E> step) {
   if (step == E{}) throw ValueError("arange: step 0 never arrives; give one that is positive or negative");
-  const double steps = std::ceil((static_cast<double>(stop) - static_cast<double>(start)) / static_cast<double>(step));
-  if (!(steps < 9e18)) throw ValueError(fmt::format("arange: from {} to {} by {} has no end", start, stop, step));
+  const double steps =
+      std::ceil((static_cast<double>(stop) - static_cast<double>(start)) / static_cast<double>(step));
+  if (!(steps < 9e18))
+    throw ValueError(fmt::format("arange: from {} to {} by {} has no end", start, stop, step));
   Buffer<E> out({std::max<std::int64_t>(0, static_cast<std::int64_t>(steps))}, "arange");
   for (std::int64_t i = 0; i < out.numel(); ++i) out[i] = static_cast<E>(start + static_cast<E>(i) * step);
   return out;
@@ -200,17 +221,18 @@ Tensor<E> eye(std::int64_t n) {
 template <class E>
 Tensor<E> from_vector(const std::vector<E>& values, const Shape& shape) {
   if (static_cast<std::int64_t>(values.size()) != shape.numel())
-    throw ShapeError(fmt::format("from_vector: {} values for shape {}, which has {}", values.size(), shape.str(), shape.numel()));
+    throw ShapeError(fmt::format("from_vector: {} values for shape {}, which has {}", values.size(),
+                                 shape.str(), shape.numel()));
   Buffer<E> out(shape);
   std::copy(values.begin(), values.end(), out.data());
   return out;
 }
 
-#define TAPEHEAD_TENSOR(E)                                         \
-  template class Buffer<E>;                                        \
-  template class Tensor<E>;                                        \
+#define TAPEHEAD_TENSOR(E)                                                        \
+  template class Buffer<E>;                                                       \
+  template class Tensor<E>;                                                       \
   template Tensor<E> full<E>(const Shape&, std::type_identity_t<E>, const char*); \
-  template Tensor<E> eye<E>(std::int64_t);                         \
+  template Tensor<E> eye<E>(std::int64_t);                                        \
   template Tensor<E> from_vector<E>(const std::vector<E>&, const Shape&);
 TAPEHEAD_TENSOR(float)
 TAPEHEAD_TENSOR(double)

@@ -16,17 +16,24 @@ namespace tapehead {
 
 namespace {
 
-std::vector<std::int64_t> starts(const char* name, const Tensor<std::int64_t>& cu_seqlens, std::int64_t rows) {
+std::vector<std::int64_t> starts(const char* name, const Tensor<std::int64_t>& cu_seqlens,
+                                 std::int64_t rows) {
   const char* op = "flash_attention_varlen";
   if (cu_seqlens.rank() != 1 || cu_seqlens.numel() == 0)
-    throw ShapeError(fmt::format("{}: {} of shape {}; it is (documents + 1,): 0, then where each document ends", op, name, cu_seqlens.shape().str()));
+    throw ShapeError(
+        fmt::format("{}: {} of shape {}; it is (documents + 1,): 0, then where each document ends", op, name,
+                    cu_seqlens.shape().str()));
   std::vector<std::int64_t> at = cu_seqlens.to_vector();
-  if (at.front() != 0) throw ValueError(fmt::format("{}: {} starts at {}; the first document starts at 0", op, name, at.front()));
+  if (at.front() != 0)
+    throw ValueError(
+        fmt::format("{}: {} starts at {}; the first document starts at 0", op, name, at.front()));
   const auto falls = std::is_sorted_until(at.begin(), at.end());
   if (falls != at.end())
-    throw ValueError(fmt::format("{}: {} falls from {} to {}; each document ends where it starts, or later", op, name, *(falls - 1), *falls));
+    throw ValueError(fmt::format("{}: {} falls from {} to {}; each document ends where it starts, or later",
+                                 op, name, *(falls - 1), *falls));
   if (at.back() != rows)
-    throw ValueError(fmt::format("{}: {} ends at {}, and the buffer has {} rows; they must be equal", op, name, at.back(), rows));
+    throw ValueError(fmt::format("{}: {} ends at {}, and the buffer has {} rows; they must be equal", op,
+                                 name, at.back(), rows));
   return at;
 }
 
@@ -38,21 +45,28 @@ std::int64_t longest(const std::vector<std::int64_t>& at) {
 
 }  // namespace
 
-const Op varlen_op{"flash_attention_varlen", "flash_attention inside each document of a packed buffer", "as flash_attention"};
+const Op varlen_op{"flash_attention_varlen", "flash_attention inside each document of a packed buffer",
+                   "as flash_attention"};
 template <std::floating_point T>
-Flash<T> flash_attention_varlen(const Tensor<T>& q, const Tensor<T>& k, const Tensor<T>& v, const Tensor<std::int64_t>& cu_seqlens_q,
+Flash<T> flash_attention_varlen(const Tensor<T>& q, const Tensor<T>& k, const Tensor<T>& v,
+                                const Tensor<std::int64_t>& cu_seqlens_q,
                                 const Tensor<std::int64_t>& cu_seqlens_k, const VarlenOptions& options) {
   const char* op = varlen_op.name;
   if (q.rank() != 3 || k.rank() != 3 || v.rank() != 3)
-    throw ShapeError(fmt::format("{}: q {}, k {}, v {}; packed buffers are (total, H, d)", op, q.shape().str(), k.shape().str(), v.shape().str()));
+    throw ShapeError(fmt::format("{}: q {}, k {}, v {}; packed buffers are (total, H, d)", op,
+                                 q.shape().str(), k.shape().str(), v.shape().str()));
   detail::check_attention(op, q.transpose(0, 1), k.transpose(0, 1), v.transpose(0, 1), true);
   if (!options.enable_gqa && q.size(1) != k.size(1))
-    throw ShapeError(fmt::format("{}: {} query heads on {} key heads; grouped heads are asked for by .enable_gqa", op, q.size(1), k.size(1)));
+    throw ShapeError(
+        fmt::format("{}: {} query heads on {} key heads; grouped heads are asked for by .enable_gqa", op,
+                    q.size(1), k.size(1)));
 
   const auto p = std::make_shared<detail::FusedProblem<T>>();
-  p->q_starts = starts("cu_seqlens_q", cu_seqlens_q, q.size(0)), p->k_starts = starts("cu_seqlens_k", cu_seqlens_k, k.size(0));
+  p->q_starts = starts("cu_seqlens_q", cu_seqlens_q, q.size(0)),
+  p->k_starts = starts("cu_seqlens_k", cu_seqlens_k, k.size(0));
   if (p->q_starts.size() != p->k_starts.size())
-    throw ShapeError(fmt::format("{}: cu_seqlens_q counts {} documents and cu_seqlens_k {}", op, p->q_starts.size() - 1, p->k_starts.size() - 1));
+    throw ShapeError(fmt::format("{}: cu_seqlens_q counts {} documents and cu_seqlens_k {}", op,
+                                 p->q_starts.size() - 1, p->k_starts.size() - 1));
   p->Q = q, p->K = k, p->V = v, p->packed = true;
   p->q = q.shape(), p->k = k.shape(), p->v = v.shape(), p->out = {q.size(0), q.size(1), v.size(2)};
   auto& args = p->args;
@@ -67,9 +81,11 @@ Flash<T> flash_attention_varlen(const Tensor<T>& q, const Tensor<T>& k, const Te
   return detail::run_fused(varlen_op, p);
 }
 
-template Flash<float> flash_attention_varlen(const Tensor<float>&, const Tensor<float>&, const Tensor<float>&, const Tensor<std::int64_t>&,
-                                             const Tensor<std::int64_t>&, const VarlenOptions&);
-template Flash<double> flash_attention_varlen(const Tensor<double>&, const Tensor<double>&, const Tensor<double>&, const Tensor<std::int64_t>&,
+template Flash<float> flash_attention_varlen(const Tensor<float>&, const Tensor<float>&, const Tensor<float>&,
+                                             const Tensor<std::int64_t>&, const Tensor<std::int64_t>&,
+                                             const VarlenOptions&);
+template Flash<double> flash_attention_varlen(const Tensor<double>&, const Tensor<double>&,
+                                              const Tensor<double>&, const Tensor<std::int64_t>&,
                                               const Tensor<std::int64_t>&, const VarlenOptions&);
 
 }  // namespace tapehead

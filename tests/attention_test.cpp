@@ -1,5 +1,6 @@
-// The lower rungs of the ladder, each held to the next: composed from the smallest primitives, primitives on the
-// tape, gradients by hand, the fused kernel. Sizes are odd and unequal on purpose: equal ones hide a wrong axis.
+// The lower rungs of the ladder, each held to the next: composed from the smallest primitives, primitives on
+// the tape, gradients by hand, the fused kernel. Sizes are odd and unequal on purpose: equal ones hide a
+// wrong axis.
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -14,7 +15,8 @@ using testing::message;
 
 namespace {
 
-// Rungs that compute the same formula in another order differ by rounding alone: a few ε for sums of a few dozen terms.
+// Rungs that compute the same formula in another order differ by rounding alone: a few ε for sums of a few
+// dozen terms.
 constexpr double rung_tolerance = 1e-13;
 bool close(const Tensor<double>& a, const Tensor<double>& b) {
   return a.shape() == b.shape() && allclose(a, b, rung_tolerance, rung_tolerance);
@@ -37,17 +39,32 @@ std::vector<Problem> problems() {
   all.push_back({"heads", {2, 3, 5, 4}, {2, 3, 5, 4}, {2, 3, 5, 6}, {}});
   all.push_back({"causal", {2, 3, 5, 4}, {2, 3, 5, 4}, {2, 3, 5, 6}, {.causal = true}});
   all.push_back({"causal 3 x 5, top left", {3, 4}, {5, 4}, {5, 2}, {.causal = true}});
-  all.push_back({"causal 3 x 5, bottom right", {3, 4}, {5, 4}, {5, 2}, {.causal = true, .align = Align::bottom_right}});
-  all.push_back({"causal 5 x 2, empty rows", {5, 4}, {2, 4}, {2, 3}, {.causal = true, .align = Align::bottom_right}});
-  all.push_back({"padding and causal", {2, 3, 5, 4}, {2, 3, 5, 4}, {2, 3, 5, 6}, {.mask = padding_mask({3, 5}, 5), .causal = true}});
-  all.push_back({"padding to nothing", {2, 1, 3, 4}, {2, 1, 5, 4}, {2, 1, 5, 2}, {.mask = padding_mask({0, 4}, 5)}});
+  all.push_back(
+      {"causal 3 x 5, bottom right", {3, 4}, {5, 4}, {5, 2}, {.causal = true, .align = Align::bottom_right}});
+  all.push_back(
+      {"causal 5 x 2, empty rows", {5, 4}, {2, 4}, {2, 3}, {.causal = true, .align = Align::bottom_right}});
+  all.push_back({"padding and causal",
+                 {2, 3, 5, 4},
+                 {2, 3, 5, 4},
+                 {2, 3, 5, 6},
+                 {.mask = padding_mask({3, 5}, 5), .causal = true}});
+  all.push_back(
+      {"padding to nothing", {2, 1, 3, 4}, {2, 1, 5, 4}, {2, 1, 5, 2}, {.mask = padding_mask({0, 4}, 5)}});
   all.push_back({"bias", {2, 3, 4}, {2, 5, 4}, {2, 5, 7}, {.bias = rng.randn({3, 5})}});
   all.push_back({"bias with -inf", {2, 3, 4}, {2, 5, 4}, {2, 5, 7}, {.bias = holes}});
   all.push_back({"scale 0", {3, 4}, {5, 4}, {5, 2}, {.scale = 0.0}});
   all.push_back({"scale -1.5", {3, 4}, {5, 4}, {5, 2}, {.scale = -1.5}});
   all.push_back({"four heads on two", {2, 4, 3, 5}, {2, 2, 7, 5}, {2, 2, 7, 3}, {.enable_gqa = true}});
-  all.push_back({"three heads on one, causal", {1, 3, 7, 5}, {1, 1, 7, 5}, {1, 1, 7, 3}, {.causal = true, .enable_gqa = true}});
-  all.push_back({"dropped weights", {2, 3, 4}, {2, 5, 4}, {2, 5, 7}, {.dropout_p = 0.4, .keep_mask = attention_keep_mask({2, 3, 5}, 0.4, 9)}});
+  all.push_back({"three heads on one, causal",
+                 {1, 3, 7, 5},
+                 {1, 1, 7, 5},
+                 {1, 1, 7, 3},
+                 {.causal = true, .enable_gqa = true}});
+  all.push_back({"dropped weights",
+                 {2, 3, 4},
+                 {2, 5, 4},
+                 {2, 5, 7},
+                 {.dropout_p = 0.4, .keep_mask = attention_keep_mask({2, 3, 5}, 0.4, 9)}});
   all.push_back({"one key", {3, 4}, {1, 4}, {1, 2}, {}});
   all.push_back({"one query", {1, 4}, {11, 4}, {11, 2}, {}});
   all.push_back({"no keys", {2, 4}, {0, 4}, {0, 3}, {}});
@@ -62,8 +79,8 @@ struct Gradients3 {
 };
 
 template <class F>
-Gradients3 by_tape(const Tensor<double>& Q, const Tensor<double>& K, const Tensor<double>& V, const Tensor<double>& dO,
-                   const AttentionOptions<double>& options, const F& f) {
+Gradients3 by_tape(const Tensor<double>& Q, const Tensor<double>& K, const Tensor<double>& V,
+                   const Tensor<double>& dO, const AttentionOptions<double>& options, const F& f) {
   Tape<double> tape;
   tape.watch({Q, K, V});
   if (options.bias) tape.watch(*options.bias);
@@ -74,7 +91,8 @@ Gradients3 by_tape(const Tensor<double>& Q, const Tensor<double>& K, const Tenso
 
 }  // namespace
 
-TEST_CASE("attention: composed = operations = by hand = fused, values and gradients, for every kind of option") {
+TEST_CASE(
+    "attention: composed = operations = by hand = fused, values and gradients, for every kind of option") {
   NumpyRandom rng(11);
   for (const Problem& p : problems()) {
     CAPTURE(p.name);
@@ -89,14 +107,16 @@ TEST_CASE("attention: composed = operations = by hand = fused, values and gradie
     CHECK(close(hand.D, sum(hand.dA * hand.A, -1, true)));
     if (p.options.bias) CHECK(close(*tape.d_bias, *hand.d_bias));
 
-    const auto fused = by_tape(Q, K, V, dO, p.options, [&] { return flash_attention(Q, K, V, p.options).out; });
+    const auto fused =
+        by_tape(Q, K, V, dO, p.options, [&] { return flash_attention(Q, K, V, p.options).out; });
     CHECK(close(tape.out, fused.out));
     CHECK(close(tape.dQ, fused.dQ));
     CHECK(close(tape.dK, fused.dK));
     CHECK(close(tape.dV, fused.dV));
     if (p.options.bias) CHECK(close(*tape.d_bias, *fused.d_bias));
 
-    const bool composes = !p.options.bias && !p.options.scale && !p.options.enable_gqa && p.options.dropout_p == 0 && p.k[p.k.rank() - 2] > 0;
+    const bool composes = !p.options.bias && !p.options.scale && !p.options.enable_gqa &&
+                          p.options.dropout_p == 0 && p.k[p.k.rank() - 2] > 0;
     if (!composes) continue;
     std::optional<Tensor<bool>> mask = p.options.mask;
     if (p.options.causal) {
@@ -151,16 +171,20 @@ TEST_CASE("attention: a masked key's score is selected away, NaN and all (row 4)
 TEST_CASE("attention: bool masks keep, float masks add, and causal holds together with a mask (rows 5, 6)") {
   const Tensor<double> zero = zeros<double>({1, 1}), keys = zeros<double>({2, 1}), v{{1}, {3}};
   CHECK(attention(zero, keys, v, {.mask = Tensor<bool>{true, false}}).out.item() == 1);
-  CHECK(attention(zero, keys, v, {.bias = Tensor<double>{1, 0}}).out.item() == doctest::Approx(1.5378828).epsilon(1e-7));
+  CHECK(attention(zero, keys, v, {.bias = Tensor<double>{1, 0}}).out.item() ==
+        doctest::Approx(1.5378828).epsilon(1e-7));
   const Tensor<double> three = zeros<double>({3, 1});
-  CHECK(allclose(attention(three, three, Tensor<double>{{1}, {2}, {3}}, {.mask = Tensor<bool>{true, false, true}, .causal = true}).out,
+  CHECK(allclose(attention(three, three, Tensor<double>{{1}, {2}, {3}},
+                           {.mask = Tensor<bool>{true, false, true}, .causal = true})
+                     .out,
                  Tensor<double>{{1}, {1}, {2}}));
 }
 
 TEST_CASE("attention: the two alignments of causal, and the scale as it is given (rows 8, 10)") {
   const auto over = [](std::int64_t Lq, std::int64_t Lk, Align align) {
     const Tensor<double> v = arange<double>(1, static_cast<double>(Lk) + 1).reshape({Lk, 1});
-    return attention(zeros<double>({Lq, 1}), zeros<double>({Lk, 1}), v, {.causal = true, .align = align}).out.to_vector();
+    return attention(zeros<double>({Lq, 1}), zeros<double>({Lk, 1}), v, {.causal = true, .align = align})
+        .out.to_vector();
   };
   CHECK(over(2, 5, Align::top_left) == std::vector<double>{1, 1.5});
   CHECK(over(2, 5, Align::bottom_right) == std::vector<double>{2.5, 3});
@@ -178,53 +202,73 @@ TEST_CASE("attention: each key head serves consecutive query heads (row 11)") {
     return attention(zeros<double>({1, Hq, 2, 1}), zeros<double>({1, 2, 2, 1}), v, {.enable_gqa = true}).out;
   };
   CHECK(heads(4).select(2, 0).reshape({4}).to_vector() == std::vector<double>{1, 1, 2, 2});
-  CHECK(message<ShapeError>([&] { heads(3); }).find("3 query heads on 2 key and 2 value heads") != std::string::npos);
+  CHECK(message<ShapeError>([&] { heads(3); }).find("3 query heads on 2 key and 2 value heads") !=
+        std::string::npos);
 }
 
 TEST_CASE("attention: masks of every rank broadcast from the right, others throw (row 7)") {
-  const Tensor<double> q = zeros<double>({2, 3, 4, 1}), k = zeros<double>({2, 3, 5, 1}), v = ones<double>({2, 3, 5, 2});
+  const Tensor<double> q = zeros<double>({2, 3, 4, 1}), k = zeros<double>({2, 3, 5, 1}),
+                       v = ones<double>({2, 3, 5, 2});
   for (const Shape& shape : {Shape{5}, Shape{4, 5}, Shape{2, 1, 1, 5}, Shape{1, 3, 4, 5}})
     CHECK(equal(attention(q, k, v, {.mask = full<bool>(shape, true)}).out, ones<double>({2, 3, 4, 2})));
-  CHECK(message<ShapeError>([&] { attention(q, k, v, {.mask = full<bool>({2, 4, 5}, true)}); }) ==
-        "attention: a mask of shape (2, 4, 5) does not broadcast to the scores' shape (2, 3, 4, 5); aligned from the right, each of its "
+  CHECK(message<ShapeError>([&] {
+          attention(q, k, v, {.mask = full<bool>({2, 4, 5}, true)});
+        }) ==
+        "attention: a mask of shape (2, 4, 5) does not broadcast to the scores' shape (2, 3, 4, 5); aligned "
+        "from the right, each of its "
         "sizes must be the scores' or 1 (a padding mask is (B, 1, 1, Lk))");
 }
 
 TEST_CASE("attention: what does not fit is named") {
   const Tensor<double> q = zeros<double>({3, 4}), k = zeros<double>({5, 4}), v = zeros<double>({5, 2});
-  CHECK(message<ShapeError>([&] { attention(q, zeros<double>({5, 3}), v); }) ==
-        "attention: Q (3, 4), K (5, 3), V (5, 2): queries of width 4 and keys of width 3; they must be equal");
-  CHECK(message<ShapeError>([&] { attention(q, k, zeros<double>({4, 2})); }) ==
-        "attention: Q (3, 4), K (5, 4), V (4, 2): 5 keys and 4 values; each key has one value");
-  CHECK(message<ShapeError>([&] { attention(q[0], k, v); }).find("each needs at least the axes (L, d)") != std::string::npos);
-  CHECK(message<ValueError>([&] { attention(q, k, v, {.dropout_p = 0.5}); }).find("nothing to draw from") != std::string::npos);
-  CHECK(message<ValueError>([&] { attention(q, k, v, {.dropout_p = 1.5}); }) == "attention: dropout_p 1.5; it is a share, 0 to 1");
+  CHECK(
+      message<ShapeError>([&] {
+        attention(q, zeros<double>({5, 3}), v);
+      }) ==
+      "attention: Q (3, 4), K (5, 3), V (5, 2): queries of width 4 and keys of width 3; they must be equal");
+  CHECK(message<ShapeError>([&] {
+          attention(q, k, zeros<double>({4, 2}));
+        }) == "attention: Q (3, 4), K (5, 4), V (4, 2): 5 keys and 4 values; each key has one value");
+  CHECK(message<ShapeError>([&] { attention(q[0], k, v); }).find("each needs at least the axes (L, d)") !=
+        std::string::npos);
+  CHECK(message<ValueError>([&] { attention(q, k, v, {.dropout_p = 0.5}); }).find("nothing to draw from") !=
+        std::string::npos);
+  CHECK(message<ValueError>([&] { attention(q, k, v, {.dropout_p = 1.5}); }) ==
+        "attention: dropout_p 1.5; it is a share, 0 to 1");
   CHECK(message<ShapeError>([&] { attention_backward(q, k, v, q); }) ==
         "attention_backward: dO has shape (3, 4), the output (3, 2); they must be equal");
 }
 
 TEST_CASE("masks: causal, padding, documents, windows, prefix, and their combinations") {
   CHECK(equal(causal_mask(3), tril(full<bool>({3, 3}, true))));
-  CHECK(equal(causal_mask(2, 4, Align::bottom_right), Tensor<bool>{{true, true, true, false}, {true, true, true, true}}));
+  CHECK(equal(causal_mask(2, 4, Align::bottom_right),
+              Tensor<bool>{{true, true, true, false}, {true, true, true, true}}));
   CHECK(padding_mask({2, 0}, 3).to_vector() == std::vector<bool>{true, true, false, false, false, false});
-  CHECK(equal(document_mask(Tensor<std::int64_t>{0, 0, 1}), Tensor<bool>{{true, true, false}, {true, true, false}, {false, false, true}}));
+  CHECK(equal(document_mask(Tensor<std::int64_t>{0, 0, 1}),
+              Tensor<bool>{{true, true, false}, {true, true, false}, {false, false, true}}));
   CHECK(document_mask(Tensor<std::int64_t>{{0, 1}}).shape() == Shape{1, 1, 2, 2});
-  CHECK(equal(sliding_window_mask(3, 2), Tensor<bool>{{true, false, false}, {true, true, false}, {false, true, true}}));
+  CHECK(equal(sliding_window_mask(3, 2),
+              Tensor<bool>{{true, false, false}, {true, true, false}, {false, true, true}}));
   CHECK(equal(prefix_mask(3, 2), Tensor<bool>{{true, true, false}, {true, true, false}, {true, true, true}}));
   CHECK(equal(causal_mask(4) & ~sliding_window_mask(4, 1), tril(full<bool>({4, 4}, true), -1)));
-  CHECK(message<ValueError>([] { padding_mask({4}, 3); }) == "padding_mask: length 4 of sequence 0; it must be in 0 to 3");
+  CHECK(message<ValueError>([] { padding_mask({4}, 3); }) ==
+        "padding_mask: length 4 of sequence 0; it must be in 0 to 3");
   CHECK(message<ValueError>([] { sliding_window_mask(3, 0); }).find("window 0") != std::string::npos);
-  CHECK(message<ShapeError>([] { document_mask(zeros<std::int64_t>({1, 2, 3})); }).find("ids of shape (1, 2, 3)") != std::string::npos);
+  CHECK(message<ShapeError>([] {
+          document_mask(zeros<std::int64_t>({1, 2, 3}));
+        }).find("ids of shape (1, 2, 3)") != std::string::npos);
 }
 
-TEST_CASE("attention: a window of W counts the query's own key (row 14); packed documents do not see each other (row 17)") {
+TEST_CASE(
+    "attention: a window of W counts the query's own key (row 14); packed documents do not see each other "
+    "(row 17)") {
   const Tensor<double> zero = zeros<double>({4, 1});
-  CHECK(attention(zero, zero, Tensor<double>{{1}, {2}, {3}, {4}}, {.mask = sliding_window_mask(4, 2)}).out.to_vector() ==
-        std::vector<double>{1, 1.5, 2.5, 3.5});
+  CHECK(attention(zero, zero, Tensor<double>{{1}, {2}, {3}, {4}}, {.mask = sliding_window_mask(4, 2)})
+            .out.to_vector() == std::vector<double>{1, 1.5, 2.5, 3.5});
   const Tensor<double> five = zeros<double>({5, 1});
   CHECK(attention(five, five, Tensor<double>{{1}, {2}, {3}, {10}, {20}},
-                  {.mask = document_mask(Tensor<std::int64_t>{0, 0, 0, 1, 1}), .causal = true}).out.to_vector() ==
-        std::vector<double>{1, 1.5, 2, 10, 15});
+                  {.mask = document_mask(Tensor<std::int64_t>{0, 0, 0, 1, 1}), .causal = true})
+            .out.to_vector() == std::vector<double>{1, 1.5, 2, 10, 15});
 }
 
 TEST_CASE("attention: transposed and expanded inputs are read by their strides (row 12)") {

@@ -32,8 +32,8 @@ TEST_CASE("first page: a tape records what happens to the tensors it watches") {
   Tensor<double> x{1, 2, 3};
   Tape<double> tape;
   tape.watch(x);
-  auto y = sum(x * x);             // two records: mul and sum
-  CHECK(tape.size() == 3);         // and x itself
+  auto y = sum(x * x);      // two records: mul and sum
+  CHECK(tape.size() == 3);  // and x itself
   auto grad = tape.backward(y);
   CHECK(grad[x].to_vector() == std::vector<double>{2, 4, 6});  // d Σx² = 2x
 }
@@ -49,16 +49,17 @@ TEST_CASE("first page: gradients of gradients come from one tape in another") {
 }
 
 TEST_CASE("first page: attention is a soft retrieval") {
-  Tensor<double> Q{{0.1, 3.0, 0.1, 0.0}};                          // one query, close to key 1
-  Tensor<double> K{{1, 0, 0, 0}, {0, 1, 0, 0}, {0, 0, 1, 0}};      // three keys
-  Tensor<double> V{{10, 10}, {20, 20}, {30, 30}};                  // and their values
+  Tensor<double> Q{{0.1, 3.0, 0.1, 0.0}};                      // one query, close to key 1
+  Tensor<double> K{{1, 0, 0, 0}, {0, 1, 0, 0}, {0, 0, 1, 0}};  // three keys
+  Tensor<double> V{{10, 10}, {20, 20}, {30, 30}};              // and their values
   auto [out, weights] = attention(Q, K, V);
   CHECK(weights.at({0, 1}) == doctest::Approx(0.6806700571806339).epsilon(1e-14));
   CHECK(out.at({0, 0}) == doctest::Approx(20).epsilon(1e-15));
 }
 
 TEST_CASE("first page: the gradient by hand is the gradient by tape") {
-  Tensor<double> Q{{0.5, -1.0}, {2.0, 0.3}}, K{{1.0, 0.2}, {-0.4, 0.9}, {0.1, 0.1}}, V{{1, 2}, {3, 4}, {5, 7}};
+  Tensor<double> Q{{0.5, -1.0}, {2.0, 0.3}}, K{{1.0, 0.2}, {-0.4, 0.9}, {0.1, 0.1}},
+      V{{1, 2}, {3, 4}, {5, 7}};
   Tensor<double> dO{{1, -1}, {0.5, 2}};
   Tape<double> tape;
   tape.watch({{"Q", Q}, {"K", K}, {"V", V}});

@@ -202,8 +202,8 @@ std::map<std::string, Call<T>> calls() {
   };
 }
 
-// The reference's gradient, but where our convention is another on purpose: equal winners of a maximum along one axis share
-// what PyTorch gives to the first, and the logsumexp of nothing but -inf has gradient 0.
+// The reference's gradient, but where our convention is another on purpose: equal winners of a maximum along
+// one axis share what PyTorch gives to the first, and the logsumexp of nothing but -inf has gradient 0.
 Tensor<double> expected_gradient(const Case<double>& c, const std::string& op, const std::string& input) {
   const auto theirs = c.get<double>("grad/" + input);
   if (op == "max") {
@@ -212,7 +212,8 @@ Tensor<double> expected_gradient(const Case<double>& c, const std::string& op, c
     return won * (sum(theirs * won, c.axis(), true) / sum(won, c.axis(), true));
   }
   if (op == "logsumexp")
-    return masked_fill(theirs, logsumexp(c(input), c.axis(), true) < std::numeric_limits<double>::lowest(), 0);
+    return masked_fill(theirs, logsumexp(c(input), c.axis(), true) < std::numeric_limits<double>::lowest(),
+                       0);
   return theirs;
 }
 
@@ -221,7 +222,9 @@ bool fits_float(const std::string& name, const NamedTensors& tensors) {
   for (const auto& [key, tensor] : tensors) {
     if (key.rfind(name + "/", 0) != 0 || !std::holds_alternative<Tensor<double>>(tensor)) continue;
     for (const double v : std::get<Tensor<double>>(tensor).to_vector())
-      if (std::isfinite(v) && v != 0 && (std::abs(v) > std::numeric_limits<float>::max() || std::abs(v) < std::numeric_limits<float>::min()))
+      if (std::isfinite(v) && v != 0 &&
+          (std::abs(v) > std::numeric_limits<float>::max() ||
+           std::abs(v) < std::numeric_limits<float>::min()))
         return false;
   }
   return true;

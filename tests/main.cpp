@@ -1,5 +1,5 @@
-// The one file that carries doctest's implementation and main(). It also keeps a log of finished test cases, one
-// line each, for tests/run.sh to count: a log survives a crash, which a closing summary does not.
+// The one file that carries doctest's implementation and main(). It also keeps a log of finished test cases,
+// one line each, for tests/run.sh to count: a log survives a crash, which a closing summary does not.
 #define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <doctest/doctest.h>
 

@@ -14,9 +14,9 @@ TEST_CASE("tape: without one nothing is recorded, and what it does not know cost
   CHECK_FALSE(is_recorded(x));
   Tape<double> tape;
   tape.watch(x);
-  constant * constant, exp(constant);
+  constant *constant, exp(constant);
   CHECK(tape.size() == 1);
-  x * constant;
+  x* constant;
   CHECK(tape.size() == 2);
 }
 
@@ -43,13 +43,17 @@ TEST_CASE("tape: what backward refuses, and what it says (row 36)") {
   Tape<double> tape;
   tape.watch(x);
   auto y = x * Tensor<double>{2, 3};
-  CHECK(message<GradientError>([&] { tape.backward(y); }).find("the output has shape (2,)") != std::string::npos);
+  CHECK(message<GradientError>([&] { tape.backward(y); }).find("the output has shape (2,)") !=
+        std::string::npos);
   CHECK(tape.backward(y, Tensor<double>{1, 10})[x].to_vector() == std::vector<double>{2, 30});
-  CHECK(message<ShapeError>([&] { tape.backward(y, zeros<double>({2, 1})); }) ==
-        "backward: the arriving gradient has shape (2, 1), the output (2,); they must be equal");
-  CHECK(message<GradientError>([&] { tape.backward(sum(other)); }).find("is not on this tape") != std::string::npos);
+  CHECK(message<ShapeError>([&] {
+          tape.backward(y, zeros<double>({2, 1}));
+        }) == "backward: the arriving gradient has shape (2, 1), the output (2,); they must be equal");
+  CHECK(message<GradientError>([&] { tape.backward(sum(other)); }).find("is not on this tape") !=
+        std::string::npos);
   auto grad = tape.backward(sum(y));
-  CHECK(message<GradientError>([&] { grad[y]; }).find("was not watched; call tape.watch(x)") != std::string::npos);
+  CHECK(message<GradientError>([&] { grad[y]; }).find("was not watched; call tape.watch(x)") !=
+        std::string::npos);
   CHECK(message<GradientError>([&] { grad[other]; }).find("was not watched") != std::string::npos);
   CHECK(message<GradientError>([&] { tape.watch(Tensor<double>()); }).find("watch: a default tensor") == 0);
 }
@@ -83,7 +87,9 @@ TEST_CASE("tape: a view taken before its base was watched throws instead of losi
   Tape<double> tape;
   auto between = x[0];
   tape.watch({{"x", x}});
-  CHECK(message<GradientError>([&] { early * 2; }).find("taken before its base x of shape (2, 2) was watched") != std::string::npos);
+  CHECK(message<GradientError>([&] {
+          early * 2;
+        }).find("taken before its base x of shape (2, 2) was watched") != std::string::npos);
   CHECK_THROWS_AS(between * 2, GradientError);
   CHECK_NOTHROW(freed * 2);
   CHECK_NOTHROW(detach(early) * 2);
@@ -151,7 +157,8 @@ TEST_CASE("tape: an error inside a pullback names its record") {
   tape.watch(x);
   auto y = record(odd_op, x * 1, wrt(x, [](const auto&) { return zeros<double>({2}); }));
   CHECK(message<GradientError>([&] { tape.backward(sum(y)); }) ==
-        "backward: in record 2 (test: odd, shape (3,)): sum_to: shape (2,) cannot be summed to (3,), which does not broadcast to it");
+        "backward: in record 2 (test: odd, shape (3,)): sum_to: shape (2,) cannot be summed to (3,), which "
+        "does not broadcast to it");
 }
 
 TEST_CASE("tape: a million chained operations are differentiated and freed without recursion (row 37)") {

@@ -11,7 +11,9 @@ using testing::message;
 
 namespace {
 const double NaN = std::numeric_limits<double>::quiet_NaN();
-Tensor<double> counting(const Shape& shape) { return arange<double>(static_cast<double>(shape.numel())).reshape(shape); }
+Tensor<double> counting(const Shape& shape) {
+  return arange<double>(static_cast<double>(shape.numel())).reshape(shape);
+}
 }  // namespace
 
 TEST_CASE("tensor: braces are values at every depth, and one element is not a number") {
@@ -21,10 +23,14 @@ TEST_CASE("tensor: braces are values at every depth, and one element is not a nu
   CHECK(Tensor<bool>{{true, false}}.at({0, 1}) == false);
   CHECK(Tensor<std::int64_t>{7}.shape() == Shape{1});
   CHECK(Tensor<double>{1, 2.5f, 3L}.at({1}) == 2.5);
-  CHECK(message<ShapeError>([] { Tensor<double>{{1, 2}, {3}}; }) ==
-        "tensor: ragged braces: a list of 1 where its neighbours have 2 (depth 1)");
-  CHECK(message<ShapeError>([] { Tensor<double>{{1, 2}, 3}; }).find("a number stands among lists") != std::string::npos);
-  CHECK(message<ShapeError>([] { Tensor<double>{{{{{{{1}}}}}}}; }).find("deeper than 6") != std::string::npos);
+  CHECK(message<ShapeError>([] {
+          Tensor<double>{{1, 2}, {3}};
+        }) == "tensor: ragged braces: a list of 1 where its neighbours have 2 (depth 1)");
+  CHECK(message<ShapeError>([] {
+          Tensor<double>{{1, 2}, 3};
+        }).find("a number stands among lists") != std::string::npos);
+  CHECK(message<ShapeError>([] { Tensor<double>{{{{{{{1}}}}}}}; }).find("deeper than 6") !=
+        std::string::npos);
 }
 
 TEST_CASE("tensor: default and moved-from tensors have shape (0,) and every access is checked") {
@@ -36,7 +42,8 @@ TEST_CASE("tensor: default and moved-from tensors have shape (0,) and every acce
   CHECK(sum(y).item() == 0);
   CHECK((x + 1).shape() == Shape{0});
   CHECK(x.reshape({0, 3}).shape() == Shape{0, 3});
-  CHECK(message<IndexError>([&] { y.at({0}); }) == "at: index 0 on axis 0 of shape (0,); it must be in 0 to -1");
+  CHECK(message<IndexError>([&] { y.at({0}); }) ==
+        "at: index 0 on axis 0 of shape (0,); it must be in 0 to -1");
   CHECK(message<ShapeError>([&] { x.item(); }).find("item: shape (0,) has 0 elements") == 0);
 }
 
@@ -56,10 +63,15 @@ TEST_CASE("tensor: zero-dimensional and empty tensors are ordinary") {
 TEST_CASE("tensor: impossible shapes throw before anything is allocated (row 39)") {
   const auto huge = std::int64_t{1} << 62;
   CHECK(Shape{4740, 840, 840}.numel() == 3'344'544'000);
-  CHECK(message<ShapeError>([&] { zeros<float>({huge + 2}); }).find("more memory than there can be") != std::string::npos);
-  CHECK(message<ShapeError>([&] { zeros<float>({std::int64_t{1} << 32, std::int64_t{1} << 32}); }).find("2^63") != std::string::npos);
+  CHECK(message<ShapeError>([&] { zeros<float>({huge + 2}); }).find("more memory than there can be") !=
+        std::string::npos);
+  CHECK(message<ShapeError>([&] {
+          zeros<float>({std::int64_t{1} << 32, std::int64_t{1} << 32});
+        }).find("2^63") != std::string::npos);
   CHECK(message<ShapeError>([&] { zeros<float>({-1}); }) == "zeros: (-1,) has a negative size");
-  CHECK(message<ShapeError>([&] { zeros<float>({1, 1, 1, 1, 1, 1, 1}); }) == "shape: 7 axes; a tensor has at most 6");
+  CHECK(message<ShapeError>([&] {
+          zeros<float>({1, 1, 1, 1, 1, 1, 1});
+        }) == "shape: 7 axes; a tensor has at most 6");
   CHECK(message<Error>([&] { zeros<float>({huge / 8}); }).find("memory") == 0);
   CHECK(zeros<float>({0, huge, 4}).numel() == 0);
 }
@@ -82,14 +94,21 @@ TEST_CASE("views: reshape is a view where strides can say it and a copy where no
   CHECK(x.T().reshape({3, 1, 2}).data() == x.data());
   CHECK(counting({2, 3, 4}).transpose(0, 1).reshape({3, 8}).to_vector()[4] == 12);
   CHECK(counting({4, 6}).slice(1, 0, 4).reshape({2, 2, 4}).to_vector()[8] == 12);
-  CHECK(broadcast_to(Tensor<double>{1, 2}, {3, 2}).reshape({6}).to_vector() == std::vector<double>{1, 2, 1, 2, 1, 2});
-  CHECK(broadcast_to(Tensor<double>{{1}, {2}}, {2, 3}).reshape({6}).to_vector() == std::vector<double>{1, 1, 1, 2, 2, 2});
+  CHECK(broadcast_to(Tensor<double>{1, 2}, {3, 2}).reshape({6}).to_vector() ==
+        std::vector<double>{1, 2, 1, 2, 1, 2});
+  CHECK(broadcast_to(Tensor<double>{{1}, {2}}, {2, 3}).reshape({6}).to_vector() ==
+        std::vector<double>{1, 1, 1, 2, 2, 2});
   CHECK(x.reshape({-1, 2}).shape() == Shape{3, 2});
   CHECK(zeros<double>({2, 0}).reshape({0, 5}).shape() == Shape{0, 5});
-  CHECK(message<ShapeError>([&] { x.reshape({4}); }) == "reshape: shape (2, 3) has 6 elements and (4,) has 4; they must be equal");
-  CHECK(message<ShapeError>([&] { x.reshape({-1, -1}); }) == "reshape: (-1, -1) leaves two sizes open; only one may be -1");
+  CHECK(message<ShapeError>([&] { x.reshape({4}); }) ==
+        "reshape: shape (2, 3) has 6 elements and (4,) has 4; they must be equal");
+  CHECK(message<ShapeError>([&] {
+          x.reshape({-1, -1});
+        }) == "reshape: (-1, -1) leaves two sizes open; only one may be -1");
   CHECK(message<ShapeError>([&] { x.reshape({-1, 4}); }).find("do not divide") != std::string::npos);
-  CHECK(message<ShapeError>([&] { zeros<double>({0}).reshape({-1, 0}); }).find("do not divide") != std::string::npos);
+  CHECK(message<ShapeError>([&] {
+          zeros<double>({0}).reshape({-1, 0});
+        }).find("do not divide") != std::string::npos);
 }
 
 TEST_CASE("views: slices, selections and turns, forwards and backwards") {
@@ -107,14 +126,21 @@ TEST_CASE("views: slices, selections and turns, forwards and backwards") {
   CHECK(unslice(Tensor<double>{1, 2}, {5}, 0, 1, 3).to_vector() == std::vector<double>{0, 1, 0, 0, 2});
   CHECK(contiguous(x.T()).is_contiguous());
 
-  CHECK(message<ValueError>([&] { x.slice(0, 0, 3, 0); }) == "slice: step 0; it must be positive (flip() turns an axis round)");
-  CHECK(message<IndexError>([&] { x[3]; }) == "select: index 3 on axis 0 of shape (3, 4); it must be in -3 to 2");
-  CHECK(message<IndexError>([&] { x.transpose(0, 2); }) == "transpose: axis 2 is out of range for shape (3, 4); it has axes -2 to 1");
+  CHECK(message<ValueError>([&] { x.slice(0, 0, 3, 0); }) ==
+        "slice: step 0; it must be positive (flip() turns an axis round)");
+  CHECK(message<IndexError>([&] { x[3]; }) ==
+        "select: index 3 on axis 0 of shape (3, 4); it must be in -3 to 2");
+  CHECK(message<IndexError>([&] { x.transpose(0, 2); }) ==
+        "transpose: axis 2 is out of range for shape (3, 4); it has axes -2 to 1");
   CHECK(message<ShapeError>([&] { x.unsqueeze(0).T(); }).find("T: shape (1, 3, 4)") == 0);
-  CHECK(message<ValueError>([&] { permute(x, {0, 0}); }) == "permute: axis 0 is named twice for shape (3, 4); name each once");
+  CHECK(message<ValueError>([&] {
+          permute(x, {0, 0});
+        }) == "permute: axis 0 is named twice for shape (3, 4); name each once");
   CHECK(message<ShapeError>([&] { permute(x, {0}); }).find("permute: 1 axes for shape (3, 4)") == 0);
   CHECK(message<ShapeError>([&] { squeeze(x, 0); }).find("squeeze: axis 0 of shape (3, 4) has size 3") == 0);
-  CHECK(message<ShapeError>([&] { broadcast_to(x, {4}); }).find("broadcast_to: shape (3, 4) does not broadcast to (4,)") == 0);
+  CHECK(message<ShapeError>([&] {
+          broadcast_to(x, {4});
+        }).find("broadcast_to: shape (3, 4) does not broadcast to (4,)") == 0);
 }
 
 TEST_CASE("arithmetic: NumPy's broadcasting, and its errors") {
@@ -124,11 +150,17 @@ TEST_CASE("arithmetic: NumPy's broadcasting, and its errors") {
   CHECK((Tensor<float>{1, 2} / 4).to_vector() == std::vector<float>{0.25f, 0.5f});
   CHECK((6 / Tensor<double>{2, 3}).to_vector() == std::vector<double>{3, 2});
   CHECK((Tensor<std::int64_t>{1, 2} + 3).to_vector() == std::vector<std::int64_t>{4, 5});
-  CHECK((Tensor<std::int64_t>{std::numeric_limits<std::int64_t>::max()} + 1).item() == std::numeric_limits<std::int64_t>::min());
+  CHECK((Tensor<std::int64_t>{std::numeric_limits<std::int64_t>::max()} + 1).item() ==
+        std::numeric_limits<std::int64_t>::min());
   CHECK((Tensor<double>{1, 2} > 1).to_vector() == std::vector<bool>{false, true});
-  CHECK(message<ShapeError>([] { counting({2, 3}) + counting({2, 4}); }) ==
-        "add: shapes (2, 3) and (2, 4) do not broadcast: sizes 3 and 4 meet on axis -1; they must be equal, or one of them 1");
-  CHECK(message<ShapeError>([] { zeros<double>({0, 3}) + counting({2, 3}); }).find("sizes 0 and 2 meet on axis -2") != std::string::npos);
+  CHECK(message<ShapeError>([] {
+          counting({2, 3}) + counting({2, 4});
+        }) ==
+        "add: shapes (2, 3) and (2, 4) do not broadcast: sizes 3 and 4 meet on axis -1; they must be equal, "
+        "or one of them 1");
+  CHECK(message<ShapeError>([] {
+          zeros<double>({0, 3}) + counting({2, 3});
+        }).find("sizes 0 and 2 meet on axis -2") != std::string::npos);
   CHECK(maximum(Tensor<double>{1, NaN}, Tensor<double>{NaN, 1}).at({0}) != 1);
   CHECK(std::isnan(maximum(Tensor<double>{1, NaN}, Tensor<double>{NaN, 1}).at({1})));
 }
@@ -149,11 +181,13 @@ TEST_CASE("conversion: to<>() says what it would lose") {
   CHECK(to<float>(Tensor<double>{0.1}).item() == 0.1f);
   CHECK(to<double>(Tensor<bool>{true, false}).to_vector() == std::vector<double>{1, 0});
   CHECK(to<std::int64_t>(Tensor<double>{-2.9}).item() == -2);
-  CHECK(message<ValueError>([] { to<std::int64_t>(Tensor<double>{NaN}); }) == "to<int64>: nan does not fit a 64-bit integer");
+  CHECK(message<ValueError>([] { to<std::int64_t>(Tensor<double>{NaN}); }) ==
+        "to<int64>: nan does not fit a 64-bit integer");
   Tensor<double> x{1, 2};
   Tape<double> tape;
   tape.watch(x);
-  CHECK(message<GradientError>([&] { to<float>(x * 2); }).find("its gradient would be lost") != std::string::npos);
+  CHECK(message<GradientError>([&] { to<float>(x * 2); }).find("its gradient would be lost") !=
+        std::string::npos);
   CHECK(to<float>(detach(x * 2)).at({1}) == 4);
 }
 
@@ -165,9 +199,12 @@ TEST_CASE("joining: cat, stack and split are each other's reverse") {
   CHECK(equal(cat(split(counting({5, 2}), 2, 0), 0), counting({5, 2})));
   CHECK(split(a, std::vector<std::int64_t>{1, 2}, 1)[1].shape() == Shape{2, 2});
   CHECK(message<ValueError>([] { cat<double>({}); }) == "cat: no tensors; give at least one");
-  CHECK(message<ShapeError>([&] { cat<double>({a, b.T()}, 0); }) ==
-        "cat: shapes (2, 3) and (3, 1); all sizes but those along axis 0 must be equal");
-  CHECK(message<ShapeError>([&] { split(a, std::vector<std::int64_t>{1, 1}, 1); }).find("add up to 2") != std::string::npos);
+  CHECK(message<ShapeError>([&] {
+          cat<double>({a, b.T()}, 0);
+        }) == "cat: shapes (2, 3) and (3, 1); all sizes but those along axis 0 must be equal");
+  CHECK(message<ShapeError>([&] {
+          split(a, std::vector<std::int64_t>{1, 1}, 1);
+        }).find("add up to 2") != std::string::npos);
 }
 
 TEST_CASE("memory: blocks given back are the blocks that were taken") {

@@ -200,8 +200,8 @@ TEST_CASE("trace: as a figure") {
     skips.watch({{"x", x}});
     x / exp(x);
     const std::string around = tape_svg(skips);
-    CHECK(has(around, "'52,58 52,90'"));                 // x to exp
-    CHECK(has(around, "'52,128 52,160'"));               // exp to div
+    CHECK(has(around, "'52,58 52,90'"));                // x to exp
+    CHECK(has(around, "'52,128 52,160'"));              // exp to div
     CHECK(has(around, "'52,58 94,90 94,128 52,160'"));  // x to div, on the right of exp, which ends at 84
   }
   CHECK(has(tape_svg(Tape<double>()), "<desc>a tape of 0 records</desc>"));

@@ -2,5 +2,5 @@
 #include <functional>
 #include <map>
 
-#include "testing.hpp"
 #include "tapehead/tapehead.hpp"
+#include "testing.hpp"

@@ -112,7 +112,8 @@ int print_errata(const std::map<std::string, Found>& found, bool complete) {
   }
   fmt::print(
       "\n## Not computed here\n\n"
-      "Statements about other machines, or about the text itself: no program of this project can settle them.\n");
+      "Statements about other machines, or about the text itself: no program of this project can settle "
+      "them.\n");
   for (const Entry& statement : read_entries("chapter_statements.tsv"))
     fmt::print("\n- *{}*{}: {}\n", markdown(statement.text),
                statement.source == "full" ? " (only in the longer version of the chapter)" : "",

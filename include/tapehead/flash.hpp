@@ -10,15 +10,18 @@ namespace tapehead {
 template <class T>
 struct Flash {
   Tensor<T> out;  ///< (…, Lq, d_v)
-  Tensor<T> lse;  ///< (…, Lq): log Σ exp of each row's scores, -inf where there is no key; carries no gradient
-  std::int64_t tiles = 0, skipped = 0;  ///< of scores, about 96 x 64 each; skipped: nothing in them may attend
+  /// (…, Lq): log Σ exp of each row's scores, -inf where there is no key; carries no gradient
+  Tensor<T> lse;
+  std::int64_t tiles = 0;    ///< of scores, about 96 x 64 each
+  std::int64_t skipped = 0;  ///< of these: nothing in them may attend
 };
 
-/// attention() without ever storing the (Lq, Lk) weights: online softmax over tiles, forward and backward in O(L d) memory. Equal to it
-/// within rounding; masks, bias, causal, scale, grouped heads and dropout as there. Axes in front of (L, d) are
-/// (batch, heads): rank 2, 3 (heads) or 4. Its gradients are values: differentiating them again throws GradientError and names
-/// the operation. Throws ShapeError and ValueError as attention() does, and ValueError for EmptyRows::nan.
-/// Dao, Fu, Ermon, Rudra, Ré, "FlashAttention" (2022); Milakov and Gimelshein (2018) for the online softmax.
+/// attention() without ever storing the (Lq, Lk) weights: online softmax over tiles, forward and backward in
+/// O(L d) memory. Equal to it within rounding; masks, bias, causal, scale, grouped heads and dropout as
+/// there. Axes in front of (L, d) are (batch, heads): rank 2, 3 (heads) or 4. Its gradients are values:
+/// differentiating them again throws GradientError and names the operation. Throws ShapeError and ValueError
+/// as attention() does, and ValueError for EmptyRows::nan. Dao, Fu, Ermon, Rudra, Ré, "FlashAttention"
+/// (2022); Milakov and Gimelshein (2018) for the online softmax.
 template <std::floating_point T>
 Flash<T> flash_attention(const Tensor<T>& Q, const Tensor<T>& K, const Tensor<T>& V,
                          const AttentionOptions<std::type_identity_t<T>>& options = {});

@@ -15,15 +15,17 @@
 #include "tapehead/kernels/tile.hpp"
 #include "tapehead/tensor.hpp"
 
-// flex_attention: a reader's own function of each score, inlined into the fused kernel and differentiated by dual numbers,
-// after torch.nn.attention.flex_attention (Dong et al., "Flex Attention", 2024).
+// flex_attention: a reader's own function of each score, inlined into the fused kernel and differentiated by
+// dual numbers, after torch.nn.attention.flex_attention (Dong et al., "Flex Attention", 2024).
 //
-//   score_mod(score, b, h, q_idx, kv_idx)   gives the new score; generic lambdas, with exp, tanh, … of dual.hpp
-//   mask_mod(b, h, q_idx, kv_idx)           true = may attend
+//   score_mod(score, b, h, q_idx, kv_idx)   gives the new score; generic lambdas, with exp, tanh, … of
+//   dual.hpp mask_mod(b, h, q_idx, kv_idx)           true = may attend
 //
-// What a score function reads and should train is bound to it, not captured; it comes as a reader, called with indices:
+// What a score function reads and should train is bound to it, not captured; it comes as a reader, called
+// with indices:
 //
-//   auto alibi = score_mod([](auto s, auto, auto h, auto q, auto kv, auto slope) { return s + slope(h) * (kv - q); }, slopes);
+//   auto alibi = score_mod([](auto s, auto, auto h, auto q, auto kv, auto slope) { return s + slope(h) * (kv
+//   - q); }, slopes);
 //
 // h counts query heads. The score is already scaled.
 
@@ -57,10 +59,12 @@ class Reader {
     const std::int64_t index[] = {static_cast<std::int64_t>(i)..., 0};
     const Shape& shape = x_->shape();
     bool inside = sizeof...(I) == static_cast<std::size_t>(shape.rank());
-    for (int axis = 0; inside && axis < shape.rank(); ++axis) inside = index[axis] >= 0 && index[axis] < shape[axis];
+    for (int axis = 0; inside && axis < shape.rank(); ++axis)
+      inside = index[axis] >= 0 && index[axis] < shape[axis];
     if (!inside) throw_read(shape, index, static_cast<int>(sizeof...(I)));
     std::int64_t offset = 0, element = 0;
-    for (int axis = 0; axis < shape.rank(); ++axis) offset += index[axis] * x_->strides()[axis], element = element * shape[axis] + index[axis];
+    for (int axis = 0; axis < shape.rank(); ++axis)
+      offset += index[axis] * x_->strides()[axis], element = element * shape[axis] + index[axis];
     const E value = x_->data()[offset];
     if constexpr (!std::is_floating_point_v<E>) {
       return value;
@@ -97,13 +101,16 @@ struct FlexMask {
 };
 
 template <class T>
-Flash<T> flex_run(const Tensor<T>& q, const Tensor<T>& k, const Tensor<T>& v, std::shared_ptr<const FlexScore<T>> score,
-                  std::shared_ptr<const FlexMask> mask, const FlexOptions& options);
+Flash<T> flex_run(const Tensor<T>& q, const Tensor<T>& k, const Tensor<T>& v,
+                  std::shared_ptr<const FlexScore<T>> score, std::shared_ptr<const FlexMask> mask,
+                  const FlexOptions& options);
 // Plain attention options through the flex path: how the dispatcher's flex backend serves a call.
 template <class T>
-Tensor<T> flex_sdpa(const Tensor<T>& q, const Tensor<T>& k, const Tensor<T>& v, const AttentionOptions<T>& options);
+Tensor<T> flex_sdpa(const Tensor<T>& q, const Tensor<T>& k, const Tensor<T>& v,
+                    const AttentionOptions<T>& options);
 
-// While one lives, at() and item() of a tensor that a tape knows throw: a score function that captured it would lose its gradient.
+// While one lives, at() and item() of a tensor that a tape knows throw: a score function that captured it
+// would lose its gradient.
 template <class T>
 class NoCapturedReads {
  public:
@@ -113,15 +120,18 @@ class NoCapturedReads {
 
 }  // namespace detail
 
-/// A score function with what it reads: score_mod(f, tensors…). f is called as f(score, b, h, q_idx, kv_idx, readers…).
-/// Bound float (double) tensors get gradients; bound int64 and bool tensors are read as they are. At most four reads a call.
+/// A score function with what it reads: score_mod(f, tensors…). f is called as f(score, b, h, q_idx, kv_idx,
+/// readers…). Bound float (double) tensors get gradients; bound int64 and bool tensors are read as they are.
+/// At most four reads a call.
 template <class F, class... B>
 struct ScoreMod {
   F f;
   std::tuple<Tensor<B>...> bound;
 };
 template <class F, class... B>
-ScoreMod<F, B...> score_mod(F f, const Tensor<B>&... bound) { return {std::move(f), {bound...}}; }
+ScoreMod<F, B...> score_mod(F f, const Tensor<B>&... bound) {
+  return {std::move(f), {bound...}};
+}
 
 /// No change of the score; every key visible.
 struct NoScoreMod {};
@@ -142,11 +152,13 @@ class FlexScoreOf final : public FlexScore<T> {
     with_readers<0>(reads, [&](const auto&... reader) {
       for (std::int64_t r = 0; r < t.rows; ++r)
         for (std::int64_t c = 0; c < t.cols; ++c)
-          S[r * t.ld + c] = kernels::Dual<T, 0>(mod_.f(kernels::Dual<T, 0>(S[r * t.ld + c]), t.b, t.h, t.i0 + r, t.j0 + c, reader...)).v;
+          S[r * t.ld + c] = kernels::Dual<T, 0>(mod_.f(kernels::Dual<T, 0>(S[r * t.ld + c]), t.b, t.h,
+                                                       t.i0 + r, t.j0 + c, reader...))
+                                .v;
     });
   }
-  // dS becomes dS ∂f/∂s; each element that was read collects dS ∂f/∂(element). Where dS is 0 (masked scores are) nothing is
-  // added: a derivative there may be anything.
+  // dS becomes dS ∂f/∂s; each element that was read collects dS ∂f/∂(element). Where dS is 0 (masked scores
+  // are) nothing is added: a derivative there may be anything.
   void edit_gradient(const kernels::Tile& t, const T* S, T* dS, double* sums) const override {
     Reads reads;
     with_readers<1 + most_reads>(reads, [&](const auto&... reader) {
@@ -159,7 +171,8 @@ class FlexScoreOf final : public FlexScore<T> {
           s.d[0] = 1;
           const kernels::Dual<T, 1 + most_reads> y(mod_.f(s, t.b, t.h, t.i0 + r, t.j0 + c, reader...));
           for (int n = 0; n < reads.count; ++n)
-            sums[reads.element[static_cast<std::size_t>(n)]] += static_cast<double>(ds) * static_cast<double>(y.d[1 + n]);
+            sums[reads.element[static_cast<std::size_t>(n)]] +=
+                static_cast<double>(ds) * static_cast<double>(y.d[1 + n]);
           ds *= y.d[0];
         }
     });
@@ -168,7 +181,8 @@ class FlexScoreOf final : public FlexScore<T> {
  private:
   template <class E>
   void place(const Tensor<E>& x, std::int64_t& first, std::int64_t& own) {
-    static_assert(std::is_same_v<E, T> || !std::is_floating_point_v<E>, "a bound tensor has the element type of q, k and v: convert it with to<>()");
+    static_assert(std::is_same_v<E, T> || !std::is_floating_point_v<E>,
+                  "a bound tensor has the element type of q, k and v: convert it with to<>()");
     own = first;
     if constexpr (std::is_same_v<E, T>) this->bound.push_back(x), first += x.numel();
   }
@@ -176,7 +190,8 @@ class FlexScoreOf final : public FlexScore<T> {
   void with_readers(Reads& reads, const Body& body) const {
     [&]<std::size_t... I>(std::index_sequence<I...>) {
       body(Reader<T, N, B>(std::get<I>(mod_.bound), first_[I], &reads)...);
-    }(std::index_sequence_for<B...>{});
+    }
+    (std::index_sequence_for<B...>{});
   }
   ScoreMod<F, B...> mod_;
   std::array<std::int64_t, sizeof...(B) + 1> first_{};
@@ -190,7 +205,9 @@ class FlexMaskOf : public FlexMask {
     std::int64_t seen = 0;
     for (std::int64_t r = 0; r < t.rows; ++r)
       for (std::int64_t c = 0; c < t.cols; ++c) seen += mask_(t.b, t.h, t.i0 + r, t.j0 + c) ? 1 : 0;
-    return seen == 0 ? kernels::TileKind::skip : seen == t.rows * t.cols ? kernels::TileKind::full : kernels::TileKind::partial;
+    return seen == 0                 ? kernels::TileKind::skip
+           : seen == t.rows * t.cols ? kernels::TileKind::full
+                                     : kernels::TileKind::partial;
   }
   void keep(const kernels::Tile& t, bool* keep) const override {
     for (std::int64_t r = 0; r < t.rows; ++r)
@@ -203,18 +220,25 @@ class FlexMaskOf : public FlexMask {
 
 }  // namespace detail
 
-/// A mask function worked out for one length, so that tiles need not ask it again: which blocks of 32 x 32 are hidden, which are
-/// wholly visible. B or H of 1 stands for a mask that does not depend on it.
+/// A mask function worked out for one length, so that tiles need not ask it again: which blocks of 32 x 32
+/// are hidden, which are wholly visible. B or H of 1 stands for a mask that does not depend on it.
 template <class M>
 class BlockMask : public detail::FlexMaskOf<M> {
  public:
   static constexpr std::int64_t block = 32;
   BlockMask(M mask, std::int64_t B, std::int64_t H, std::int64_t Lq, std::int64_t Lk)
-      : detail::FlexMaskOf<M>(std::move(mask)), B_(B), H_(H), Lq_(Lq), Lk_(Lk), rows_((Lq + block - 1) / block), cols_((Lk + block - 1) / block) {
+      : detail::FlexMaskOf<M>(std::move(mask)),
+        B_(B),
+        H_(H),
+        Lq_(Lq),
+        Lk_(Lk),
+        rows_((Lq + block - 1) / block),
+        cols_((Lk + block - 1) / block) {
     kinds_.reserve(static_cast<std::size_t>(B * H * rows_ * cols_));
     for (std::int64_t n = 0; n < B * H * rows_ * cols_; ++n) {
       const std::int64_t i = n / cols_ % rows_ * block, j = n % cols_ * block;
-      kinds_.push_back(detail::FlexMaskOf<M>::kind({n / (cols_ * rows_) / H, n / (cols_ * rows_) % H, i, std::min(block, Lq - i), j, std::min(block, Lk - j), 0}));
+      kinds_.push_back(detail::FlexMaskOf<M>::kind({n / (cols_ * rows_) / H, n / (cols_ * rows_) % H, i,
+                                                    std::min(block, Lq - i), j, std::min(block, Lk - j), 0}));
     }
   }
   kernels::TileKind kind(const kernels::Tile& t) const override {
@@ -229,7 +253,8 @@ class BlockMask : public detail::FlexMaskOf<M> {
   }
   void check(std::int64_t B, std::int64_t H, std::int64_t Lq, std::int64_t Lk) const override {
     if (Lq == Lq_ && Lk == Lk_ && (B_ == 1 || B == B_) && (H_ == 1 || H == H_)) return;
-    throw ShapeError("flex_attention: a block mask built for " + Shape{B_, H_, Lq_, Lk_}.str() + " met scores of " + Shape{B, H, Lq, Lk}.str() +
+    throw ShapeError("flex_attention: a block mask built for " + Shape{B_, H_, Lq_, Lk_}.str() +
+                     " met scores of " + Shape{B, H, Lq, Lk}.str() +
                      "; build one for this length (B and H may be 1)");
   }
   /// The share of blocks in which nothing may attend.
@@ -251,25 +276,36 @@ BlockMask<M> block_mask(M mask, std::int64_t B, std::int64_t H, std::int64_t Lq,
 namespace detail {
 
 template <class T, class F, class... B>
-std::shared_ptr<const FlexScore<T>> flex_score(const ScoreMod<F, B...>& mod) { return std::make_shared<FlexScoreOf<T, F, B...>>(mod); }
+std::shared_ptr<const FlexScore<T>> flex_score(const ScoreMod<F, B...>& mod) {
+  return std::make_shared<FlexScoreOf<T, F, B...>>(mod);
+}
 template <class T, class F>
-std::shared_ptr<const FlexScore<T>> flex_score(const F& f) { return flex_score<T>(score_mod(f)); }
+std::shared_ptr<const FlexScore<T>> flex_score(const F& f) {
+  return flex_score<T>(score_mod(f));
+}
 template <class T>
-std::shared_ptr<const FlexScore<T>> flex_score(const NoScoreMod&) { return nullptr; }
+std::shared_ptr<const FlexScore<T>> flex_score(const NoScoreMod&) {
+  return nullptr;
+}
 template <class M>
-std::shared_ptr<const FlexMask> flex_mask(const BlockMask<M>& mask) { return std::make_shared<BlockMask<M>>(mask); }
+std::shared_ptr<const FlexMask> flex_mask(const BlockMask<M>& mask) {
+  return std::make_shared<BlockMask<M>>(mask);
+}
 template <class M>
-std::shared_ptr<const FlexMask> flex_mask(const M& mask) { return std::make_shared<FlexMaskOf<M>>(mask); }
+std::shared_ptr<const FlexMask> flex_mask(const M& mask) {
+  return std::make_shared<FlexMaskOf<M>>(mask);
+}
 inline std::shared_ptr<const FlexMask> flex_mask(const NoMaskMod&) { return nullptr; }
 
 }  // namespace detail
 
-/// softmax(mask(score_mod(q kᵀ / √d_k))) v in one pass, O(L d) memory, differentiable by q, k, v and what the score function is
-/// bound to. Wholly masked tiles are skipped: their number is in the result. Shapes as flash_attention. Throws GradientError where
-/// the score function captured a tensor that a tape knows (bind it instead), and as flash_attention does.
+/// softmax(mask(score_mod(q kᵀ / √d_k))) v in one pass, O(L d) memory, differentiable by q, k, v and what the
+/// score function is bound to. Wholly masked tiles are skipped: their number is in the result. Shapes as
+/// flash_attention. Throws GradientError where the score function captured a tensor that a tape knows (bind
+/// it instead), and as flash_attention does.
 template <std::floating_point T, class F = NoScoreMod, class M = NoMaskMod>
-Flash<T> flex_attention(const Tensor<T>& q, const Tensor<T>& k, const Tensor<T>& v, const F& score = {}, const M& mask = {},
-                        const FlexOptions& options = {}) {
+Flash<T> flex_attention(const Tensor<T>& q, const Tensor<T>& k, const Tensor<T>& v, const F& score = {},
+                        const M& mask = {}, const FlexOptions& options = {}) {
   auto editing = detail::flex_score<T>(score);
   if (editing != nullptr && q.rank() >= 2 && k.rank() >= 2 && q.size(-2) > 0 && k.size(-2) > 0) {
     const detail::NoCapturedReads<T> watch;  // one score asked ahead, on this thread, which knows the tapes

@@ -72,7 +72,8 @@ struct HeadOptions {
   /// to (nearly) nothing (Xiao et al. 2023 with a token of its own; OpenAI's gpt-oss, 2025, with a logit
   /// alone).
   bool sinks = false;
-  /// sdpa takes the fused kernel, or one operation after another where gradients are to be differentiated again.
+  /// sdpa takes the fused kernel, or one operation after another where gradients are to be differentiated
+  /// again.
   Implementation implementation = Implementation::sdpa;
 };
 

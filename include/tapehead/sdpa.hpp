@@ -10,18 +10,20 @@
 #include "tapehead/attention.hpp"
 #include "tapehead/tensor.hpp"
 
-// One call, several kernels: scaled_dot_product_attention chooses, says what it chose and why, can be pinned, and refuses
-// where a pinned kernel cannot serve. Nothing falls back in silence.
+// One call, several kernels: scaled_dot_product_attention chooses, says what it chose and why, can be pinned,
+// and refuses where a pinned kernel cannot serve. Nothing falls back in silence.
 
 namespace tapehead {
 
-/// math: attention(), the weights stored, differentiable any number of times. flash: flash_attention(). flex: flex_attention().
+/// math: attention(), the weights stored, differentiable any number of times. flash: flash_attention(). flex:
+/// flex_attention().
 enum class Backend { math, flash, flex };
 const char* backend_name(Backend backend);
 
-/// The arguments of torch.nn.functional.scaled_dot_product_attention under their names. attn_mask is a bool tensor (true =
-/// may attend) or a float one (added to the scaled scores), broadcasting to (…, Lq, Lk). is_causal is aligned top left;
-/// together with a mask, both hold. dropout_p > 0 needs a generator or the mask itself.
+/// The arguments of torch.nn.functional.scaled_dot_product_attention under their names. attn_mask is a bool
+/// tensor (true = may attend) or a float one (added to the scaled scores), broadcasting to (…, Lq, Lk).
+/// is_causal is aligned top left; together with a mask, both hold. dropout_p > 0 needs a generator or the
+/// mask itself.
 template <class T>
 struct SdpaOptions {
   std::variant<std::monostate, Tensor<bool>, Tensor<T>> attn_mask = {};
@@ -33,8 +35,8 @@ struct SdpaOptions {
   std::optional<Tensor<bool>> keep_mask = {};
 };
 
-/// softmax(q kᵀ · scale) v by the first backend that can serve the call: flash, math, flex, unless sdpa_kernel names others.
-/// Throws ValueError with each listed backend's reason when none can.
+/// softmax(q kᵀ · scale) v by the first backend that can serve the call: flash, math, flex, unless
+/// sdpa_kernel names others. Throws ValueError with each listed backend's reason when none can.
 template <std::floating_point T>
 Tensor<T> scaled_dot_product_attention(const Tensor<T>& q, const Tensor<T>& k, const Tensor<T>& v,
                                        const SdpaOptions<std::type_identity_t<T>>& options = {});

@@ -13,8 +13,7 @@ class Shape {
  public:
   Shape() = default;
   Shape(std::initializer_list<std::int64_t> sizes) : Shape(sizes.begin(), sizes.end()) {}
-  explicit Shape(const std::vector<std::int64_t>& sizes)
-      : Shape(sizes.data(), sizes.data() + sizes.size()) {}
+  explicit Shape(const std::vector<std::int64_t>& sizes) : Shape(sizes.data(), sizes.data() + sizes.size()) {}
   /// Throws ShapeError when there are more than max_rank sizes.
   Shape(const std::int64_t* first, const std::int64_t* last);
 
@@ -24,7 +23,8 @@ class Shape {
   const std::int64_t* begin() const { return sizes_; }
   const std::int64_t* end() const { return sizes_ + rank_; }
 
-  /// The number of elements. Throws ShapeError, naming `op`, on a negative size, or where the count passes 2^63 - 1.
+  /// The number of elements. Throws ShapeError, naming `op`, on a negative size, or where the count passes
+  /// 2^63 - 1.
   std::int64_t numel(const char* op = "shape") const;
   /// "(2, 3)", "(5,)", "()": as NumPy writes them.
   std::string str() const;

@@ -5,8 +5,8 @@
 
 namespace tapehead {
 
-/// What a softmax over nothing but -inf gives: NaN, as mathematics says, or zeros, as attention wants of a query that
-/// may attend to nothing.
+/// What a softmax over nothing but -inf gives: NaN, as mathematics says, or zeros, as attention wants of a
+/// query that may attend to nothing.
 enum class EmptyRows { nan, zero };
 
 /// exp(x) / Σ exp(x) along an axis, the largest subtracted first so that nothing overflows.

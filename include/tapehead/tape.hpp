@@ -10,10 +10,10 @@
 #include "tapehead/error.hpp"
 #include "tapehead/tensor.hpp"
 
-// Reverse-mode automatic differentiation. While a Tape lives on a thread, every operation that touches a tensor it
-// knows appends one record: what it was, and one pullback for each input the tape knows. backward() walks the list
-// once in reverse. Pullbacks are written in the same differentiable operations, so that an outer tape records
-// them too: gradients of gradients come from nesting.
+// Reverse-mode automatic differentiation. While a Tape lives on a thread, every operation that touches a
+// tensor it knows appends one record: what it was, and one pullback for each input the tape knows. backward()
+// walks the list once in reverse. Pullbacks are written in the same differentiable operations, so that an
+// outer tape records them too: gradients of gradients come from nesting.
 
 namespace tapehead {
 
@@ -32,8 +32,8 @@ class Tape;
 
 namespace detail {
 
-// Called, where set, when an operation has been recorded, around each way back, and when a record's pullbacks have run:
-// what a Profile listens to.
+// Called, where set, when an operation has been recorded, around each way back, and when a record's pullbacks
+// have run: what a Profile listens to.
 enum class TapeEvent { recorded, walk_begins, pulled, walk_ends };
 using TapeWatch = void (*)(TapeEvent, const Op*);
 inline constinit thread_local TapeWatch tape_watch = nullptr;
@@ -81,19 +81,19 @@ struct EdgeWith final : Edge<T> {
 template <class T>
 struct Node {
   const Op* op = nullptr;
-  Edge<T>* edges = nullptr;          // in the order of the inputs
+  Edge<T>* edges = nullptr;             // in the order of the inputs
   const std::int64_t* sizes = nullptr;  // of the result
   int rank = 0;
-  int kept = -1;                     // which watched tensor this is, or -1
+  int kept = -1;  // which watched tensor this is, or -1
   Shape shape() const { return Shape(sizes, sizes + rank); }
 };
 
 }  // namespace detail
 
-/// One input of an operation and the way back to it: pullback(dy) gives the gradient of the input from the gradient of
-/// the output. It may be of the output's shape where the input was broadcast: backward() sums it to the input's.
-/// A pullback may capture the operation's inputs, its output, and bool or integer constants; never a float
-/// computed inside the forward, which would lose its part of the second derivative.
+/// One input of an operation and the way back to it: pullback(dy) gives the gradient of the input from the
+/// gradient of the output. It may be of the output's shape where the input was broadcast: backward() sums it
+/// to the input's. A pullback may capture the operation's inputs, its output, and bool or integer constants;
+/// never a float computed inside the forward, which would lose its part of the second derivative.
 template <class T, class F>
 struct Wrt {
   const Tensor<T>& input;
@@ -117,8 +117,8 @@ struct Named {
 template <class T>
 class Gradients {
  public:
-  /// The gradient with respect to x, of x's shape: zeros when the output does not depend on x. Throws GradientError
-  /// for a tensor that was not watched.
+  /// The gradient with respect to x, of x's shape: zeros when the output does not depend on x. Throws
+  /// GradientError for a tensor that was not watched.
   const Tensor<T>& operator[](const Tensor<T>& x) const;
 
   /// Where backward() began: the record, and the gradient that arrived there.
@@ -145,21 +145,27 @@ class Tape {
   Tape(const Tape&) = delete;
   Tape& operator=(const Tape&) = delete;
 
-  /// Marks tensors to differentiate by: watch(x), watch({Q, K, V}), watch({{"Q", Q}, {"K", K}}), or a list made
-  /// elsewhere (a model's parameters). Watching a recorded result keeps its gradient too.
+  /// Marks tensors to differentiate by: watch(x), watch({Q, K, V}), watch({{"Q", Q}, {"K", K}}), or a list
+  /// made elsewhere (a model's parameters). Watching a recorded result keeps its gradient too.
   void watch(const Tensor<T>& x) { watch_one(Named<T>(x)); }
-  void watch(std::initializer_list<Named<T>> list) { for (const auto& x : list) watch_one(x); }
-  void watch(const std::vector<Named<T>>& list) { for (const auto& x : list) watch_one(x); }
-  void watch(const std::vector<Tensor<T>>& list) { for (const auto& x : list) watch_one(Named<T>(x)); }
+  void watch(std::initializer_list<Named<T>> list) {
+    for (const auto& x : list) watch_one(x);
+  }
+  void watch(const std::vector<Named<T>>& list) {
+    for (const auto& x : list) watch_one(x);
+  }
+  void watch(const std::vector<Tensor<T>>& list) {
+    for (const auto& x : list) watch_one(Named<T>(x));
+  }
 
-  /// The gradients of y, which must have one element. Each call starts afresh. Throws GradientError where y has more
-  /// elements, or where this tape does not know y.
+  /// The gradients of y, which must have one element. Each call starts afresh. Throws GradientError where y
+  /// has more elements, or where this tape does not know y.
   Gradients<T> backward(const Tensor<T>& y) const;
   /// The gradients of sum(y * dy). Throws ShapeError where dy has not y's shape.
   Gradients<T> backward(const Tensor<T>& y, const Tensor<T>& dy) const;
 
-  /// The tape as a table, and with the norm of each record's gradient as in that backward pass; as a graph for Graphviz or
-  /// Mermaid. See trace.hpp.
+  /// The tape as a table, and with the norm of each record's gradient as in that backward pass; as a graph
+  /// for Graphviz or Mermaid. See trace.hpp.
   std::string print() const;
   std::string print(const Gradients<T>& grad) const;
   std::string dot() const;
@@ -184,9 +190,11 @@ class Tape {
     static_assert(alignof(E) <= 16);
     connect(node, new (arena_.take(sizeof(E))) E(into, pullback));
   }
-  /// Goes back from a record as backward() does, and calls visit(record, its gradient) for each that is reached.
+  /// Goes back from a record as backward() does, and calls visit(record, its gradient) for each that is
+  /// reached.
   void replay(int from, const Tensor<T>& dy, const std::function<void(int, const Tensor<T>&)>& visit) const;
-  /// The way back that this thread is on, by a number that no other one has: for pullbacks that share their work.
+  /// The way back that this thread is on, by a number that no other one has: for pullbacks that share their
+  /// work.
   static std::int64_t walk() { return walk_; }
   /// While one of these lives, no tape of this thread records.
   class Paused {
@@ -207,7 +215,7 @@ class Tape {
     std::int64_t since;  // the id counter when it was watched
     int node;
     std::string name;
-    Tensor<T> tensor;    // keeps the elements, so that views of them can be told
+    Tensor<T> tensor;  // keeps the elements, so that views of them can be told
   };
   void watch_one(const Named<T>& x);
   void connect(int node, detail::Edge<T>* edge);
@@ -217,13 +225,14 @@ class Tape {
   template <class Visit>
   void walk_back(int from, const Tensor<T>& dy, const Visit& visit) const;
 
-  static constinit thread_local Tape* innermost_;  // constinit: other files read it without asking for a start-up
+  // constinit: other files read them without asking for a start-up.
+  static constinit thread_local Tape* innermost_;
   static constinit thread_local std::int64_t walk_;
   Tape* outer_;
   mutable bool suspended_ = false;
-  std::int64_t first_id_;                      // tensors born since have this id or more
-  std::deque<detail::Node<T>> nodes_;          // chunks: records never move
-  std::vector<int> node_of_;                   // by id - first_id_; -1: not on this tape
+  std::int64_t first_id_;                            // tensors born since have this id or more
+  std::deque<detail::Node<T>> nodes_;                // chunks: records never move
+  std::vector<int> node_of_;                         // by id - first_id_; -1: not on this tape
   std::vector<std::pair<std::int64_t, int>> early_;  // (id, node) of watched tensors born before; sorted
   std::vector<Watched> watched_;
   detail::Arena arena_;
@@ -244,7 +253,8 @@ Tensor<T> record(const Op& op, Tensor<T> out, const Wrt<T, F>&... inputs) {
     int i = 0;
     ((known[i] >= 0 ? tape->connect(made, known[i], inputs.pullback) : void(), ++i), ...);
   }
-  if (detail::tape_watch != nullptr) [[unlikely]] detail::tape_watch(detail::TapeEvent::recorded, &op);
+  if (detail::tape_watch != nullptr) [[unlikely]]
+    detail::tape_watch(detail::TapeEvent::recorded, &op);
   return out;
 }
 /// The same for an operation with any number of inputs: pullback(i) gives the pullback of inputs[i].
@@ -260,7 +270,8 @@ Tensor<T> record_all(const Op& op, Tensor<T> out, const std::vector<Tensor<T>>& 
       tape->connect(made, known, pullback(i));
     }
   }
-  if (detail::tape_watch != nullptr) [[unlikely]] detail::tape_watch(detail::TapeEvent::recorded, &op);
+  if (detail::tape_watch != nullptr) [[unlikely]]
+    detail::tape_watch(detail::TapeEvent::recorded, &op);
   return out;
 }
 
@@ -270,6 +281,8 @@ bool is_recorded(const Tensor<T>& x);
 
 /// The same values, known to no tape: gradients stop here.
 template <class T>
-Tensor<T> detach(const Tensor<T>& x) { return x.unrecorded(); }
+Tensor<T> detach(const Tensor<T>& x) {
+  return x.unrecorded();
+}
 
 }  // namespace tapehead

@@ -2,10 +2,10 @@
 
 // The whole library. Each header stands alone too; from the ground up:
 #include "tapehead/error.hpp"
-#include "tapehead/shape.hpp"
 #include "tapehead/memory.hpp"
-#include "tapehead/tensor.hpp"
+#include "tapehead/shape.hpp"
 #include "tapehead/tape.hpp"
+#include "tapehead/tensor.hpp"
 // operations
 #include "tapehead/arithmetic.hpp"
 #include "tapehead/dropout.hpp"
@@ -29,19 +29,19 @@
 #include "tapehead/random.hpp"
 // attention, rung by rung
 #include "tapehead/attention.hpp"
+#include "tapehead/cache.hpp"
 #include "tapehead/composed.hpp"
 #include "tapehead/flash.hpp"
 #include "tapehead/flex.hpp"
 #include "tapehead/flex_mods.hpp"
-#include "tapehead/sdpa.hpp"
-#include "tapehead/varlen.hpp"
 #include "tapehead/linear_attention.hpp"
 #include "tapehead/low_precision.hpp"
-#include "tapehead/cache.hpp"
-#include "tapehead/paged_cache.hpp"
-#include "tapehead/prefix_tree.hpp"
 #include "tapehead/nn.hpp"
 #include "tapehead/optim.hpp"
+#include "tapehead/paged_cache.hpp"
+#include "tapehead/prefix_tree.hpp"
+#include "tapehead/sdpa.hpp"
+#include "tapehead/varlen.hpp"
 // looking at it
 #include "tapehead/plot.hpp"
 #include "tapehead/print.hpp"

@@ -33,14 +33,14 @@ struct alignas(64) Storage {
 // What a tensor is: immutable, counted, shared by its copies.
 struct Header {
   mutable std::atomic<std::int64_t> owners{1};
-  std::int64_t id = 0;       // given at birth, shared by copies; a view has its own
+  std::int64_t id = 0;  // given at birth, shared by copies; a view has its own
   Storage* storage = nullptr;
-  void* data = nullptr;      // the first element: the storage's, or further in for a view
+  void* data = nullptr;  // the first element: the storage's, or further in for a view
   Shape shape;
   Strides strides;
   std::int64_t numel = 0;
-  bool contiguous = true;    // stored row after row, without gaps
-  bool detached = false;     // made by detach(), or a view of such a tensor
+  bool contiguous = true;  // stored row after row, without gaps
+  bool detached = false;   // made by detach(), or a view of such a tensor
 };
 
 std::int64_t next_id();
@@ -55,8 +55,9 @@ template <class E>
 class Nested {
  public:
   template <Number N>
-    requires(std::is_floating_point_v<E> || (std::is_same_v<E, bool> == std::is_same_v<N, bool> && std::is_integral_v<N>))
-  Nested(N value) : value_(static_cast<E>(value)) {}
+  requires(std::is_floating_point_v<E> ||
+           (std::is_same_v<E, bool> == std::is_same_v<N, bool> && std::is_integral_v<N>)) Nested(N value)
+      : value_(static_cast<E>(value)) {}
   Nested(std::initializer_list<Nested> list) : list_(list), is_list_(true) {}
 
   E value_{};
@@ -70,13 +71,14 @@ template <class E>
 class Tensor;
 
 namespace detail {
-// Called, where set, with each tensor that item() or at() reads on this thread: how flex_attention notices a score function that
-// captured what it should have bound.
+// Called, where set, with each tensor that item() or at() reads on this thread: how flex_attention notices a
+// score function that captured what it should have bound.
 template <class E>
 using ReadWatch = void (*)(const Tensor<E>&);
 template <class E>
 inline constinit thread_local ReadWatch<E> read_watch = nullptr;
-// Called, where set, with each tensor that is copied on this thread: how a tape's print tells what a pullback holds.
+// Called, where set, with each tensor that is copied on this thread: how a tape's print tells what a pullback
+// holds.
 using CopyWatch = void (*)(const Header&);
 inline constinit thread_local CopyWatch copy_watch = nullptr;
 }  // namespace detail
@@ -102,9 +104,9 @@ class Buffer {
   detail::Header* header_;
 };
 
-/// An array of float, double, bool or std::int64_t with up to six axes. A value: copies share one immutable header
-/// and the elements, and cost a count. No operation changes its inputs. A default or moved-from tensor has
-/// shape (0,).
+/// An array of float, double, bool or std::int64_t with up to six axes. A value: copies share one immutable
+/// header and the elements, and cost a count. No operation changes its inputs. A default or moved-from tensor
+/// has shape (0,).
 template <class E>
 class Tensor {
  public:
@@ -119,7 +121,8 @@ class Tensor {
   Tensor(const Tensor& other) noexcept : header_(other.header_) {
     if (header_ == nullptr) return;
     header_->owners.fetch_add(1, std::memory_order_relaxed);
-    if (detail::copy_watch != nullptr) [[unlikely]] detail::copy_watch(*header_);
+    if (detail::copy_watch != nullptr) [[unlikely]]
+      detail::copy_watch(*header_);
   }
   Tensor(Tensor&& other) noexcept : header_(std::exchange(other.header_, nullptr)) {}
   Tensor& operator=(Tensor other) noexcept {
@@ -146,9 +149,9 @@ class Tensor {
   std::vector<E> to_vector() const;
 
   // Views share the elements (and are recorded on a tape like any operation): see views.hpp for the rules.
-  Tensor reshape(const Shape& shape) const;        ///< one size may be -1; copies what cannot be a view
+  Tensor reshape(const Shape& shape) const;  ///< one size may be -1; copies what cannot be a view
   Tensor transpose(int axis0, int axis1) const;
-  Tensor T() const;                                ///< rank 2 only; mT() swaps the last two axes of any rank
+  Tensor T() const;  ///< rank 2 only; mT() swaps the last two axes of any rank
   Tensor permute(const std::vector<int>& axes) const;
   Tensor slice(int axis, std::int64_t start, std::int64_t stop, std::int64_t step = 1) const;
   Tensor select(int axis, std::int64_t index) const;
@@ -156,7 +159,8 @@ class Tensor {
   Tensor unsqueeze(int axis) const;
   Tensor squeeze(int axis) const;
 
-  // The inside, for those who write kernels: element (i, j, …) is data()[i * strides()[0] + j * strides()[1] + …].
+  // The inside, for those who write kernels: element (i, j, …) is data()[i * strides()[0] + j * strides()[1]
+  // + …].
   const E* data() const { return static_cast<const E*>(header().data); }
   const Strides& strides() const { return header().strides; }
   bool is_contiguous() const { return header().contiguous; }
@@ -173,23 +177,37 @@ class Tensor {
 
 // Making tensors. Shapes are written {2, 3}; {} is a zero-dimensional tensor with one element.
 template <class E>
-Tensor<E> full(const Shape& shape, std::type_identity_t<E> value, const char* op = "full");  // op: named in errors
+Tensor<E> full(const Shape& shape, std::type_identity_t<E> value,
+               const char* op = "full");  // op: named in errors
 template <class E>
-Tensor<E> zeros(const Shape& shape) { return full<E>(shape, E{}, "zeros"); }
+Tensor<E> zeros(const Shape& shape) {
+  return full<E>(shape, E{}, "zeros");
+}
 template <class E>
-Tensor<E> ones(const Shape& shape) { return full<E>(shape, E{1}, "ones"); }
+Tensor<E> ones(const Shape& shape) {
+  return full<E>(shape, E{1}, "ones");
+}
 template <class E>
-Tensor<E> zeros_like(const Tensor<E>& x) { return full<E>(x.shape(), E{}); }
+Tensor<E> zeros_like(const Tensor<E>& x) {
+  return full<E>(x.shape(), E{});
+}
 template <class E>
-Tensor<E> ones_like(const Tensor<E>& x) { return full<E>(x.shape(), E{1}); }
+Tensor<E> ones_like(const Tensor<E>& x) {
+  return full<E>(x.shape(), E{1});
+}
 /// A zero-dimensional tensor: scalar(2.5) is a double, scalar(2.5f) a float.
 template <class E>
-Tensor<E> scalar(E value) { return full<E>({}, value); }
+Tensor<E> scalar(E value) {
+  return full<E>({}, value);
+}
 /// start, start + step, … below stop. Throws ValueError where step is 0.
 template <class E>
-Tensor<E> arange(std::type_identity_t<E> start, std::type_identity_t<E> stop, std::type_identity_t<E> step = E{1});
+Tensor<E> arange(std::type_identity_t<E> start, std::type_identity_t<E> stop,
+                 std::type_identity_t<E> step = E{1});
 template <class E>
-Tensor<E> arange(std::type_identity_t<E> stop) { return arange<E>(E{}, stop); }
+Tensor<E> arange(std::type_identity_t<E> stop) {
+  return arange<E>(E{}, stop);
+}
 /// The n x n identity, (n, n).
 template <class E>
 Tensor<E> eye(std::int64_t n);

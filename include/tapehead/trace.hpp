@@ -23,8 +23,8 @@ template <class T>
 std::string dot(const Tape<T>& tape);
 template <class T>
 std::string mermaid(const Tape<T>& tape);
-/// And drawn, as the figures of plot.hpp are: a box a record, below all that went into it; what was watched in
-/// another colour. Throws ValueError beyond 256 records.
+/// And drawn, as the figures of plot.hpp are: a box a record, below all that went into it; what was watched
+/// in another colour. Throws ValueError beyond 256 records.
 template <class T>
 std::string tape_svg(const Tape<T>& tape, const std::string& title = "", const std::string& description = "");
 

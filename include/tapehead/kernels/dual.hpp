@@ -3,8 +3,9 @@
 #include <cstdint>
 #include <type_traits>
 
-// Numbers that carry their derivatives, so that a score function written once gives both. The forward pass calls it with
-// N = 0, numbers without derivatives: a function that is not one of these (std::tanh) fails to compile at once.
+// Numbers that carry their derivatives, so that a score function written once gives both. The forward pass
+// calls it with N = 0, numbers without derivatives: a function that is not one of these (std::tanh) fails to
+// compile at once.
 
 namespace tapehead::kernels {
 
@@ -34,27 +35,46 @@ struct Dual {
   friend Dual operator+(const Dual& a, const Dual& b) { return chain(a.v + b.v, a, 1, b, 1); }
   friend Dual operator-(const Dual& a, const Dual& b) { return chain(a.v - b.v, a, 1, b, -1); }
   friend Dual operator*(const Dual& a, const Dual& b) { return chain(a.v * b.v, a, b.v, b, a.v); }
-  friend Dual operator/(const Dual& a, const Dual& b) { return chain(a.v / b.v, a, 1 / b.v, b, -a.v / (b.v * b.v)); }
+  friend Dual operator/(const Dual& a, const Dual& b) {
+    return chain(a.v / b.v, a, 1 / b.v, b, -a.v / (b.v * b.v));
+  }
   friend Dual operator-(const Dual& a) { return a.chain(-a.v, -1); }
   friend bool operator<(const Dual& a, const Dual& b) { return a.v < b.v; }
   friend bool operator>(const Dual& a, const Dual& b) { return a.v > b.v; }
   friend bool operator<=(const Dual& a, const Dual& b) { return a.v <= b.v; }
   friend bool operator>=(const Dual& a, const Dual& b) { return a.v >= b.v; }
 
-  friend Dual exp(const Dual& a) { const T y = std::exp(a.v); return a.chain(y, y); }
+  friend Dual exp(const Dual& a) {
+    const T y = std::exp(a.v);
+    return a.chain(y, y);
+  }
   friend Dual log(const Dual& a) { return a.chain(std::log(a.v), 1 / a.v); }
-  friend Dual sqrt(const Dual& a) { const T y = std::sqrt(a.v); return a.chain(y, 1 / (2 * y)); }
-  friend Dual tanh(const Dual& a) { const T y = std::tanh(a.v); return a.chain(y, 1 - y * y); }
+  friend Dual sqrt(const Dual& a) {
+    const T y = std::sqrt(a.v);
+    return a.chain(y, 1 / (2 * y));
+  }
+  friend Dual tanh(const Dual& a) {
+    const T y = std::tanh(a.v);
+    return a.chain(y, 1 - y * y);
+  }
   friend Dual sin(const Dual& a) { return a.chain(std::sin(a.v), std::cos(a.v)); }
   friend Dual cos(const Dual& a) { return a.chain(std::cos(a.v), -std::sin(a.v)); }
   friend Dual abs(const Dual& a) { return a.chain(std::abs(a.v), a.v > 0 ? T{1} : a.v < 0 ? T{-1} : T{0}); }
-  friend Dual sigmoid(const Dual& a) { const T y = 1 / (1 + std::exp(-a.v)); return a.chain(y, y * (1 - y)); }
+  friend Dual sigmoid(const Dual& a) {
+    const T y = 1 / (1 + std::exp(-a.v));
+    return a.chain(y, y * (1 - y));
+  }
   friend Dual pow(const Dual& a, double p) {
-    return a.chain(static_cast<T>(std::pow(a.v, p)), static_cast<T>(p * std::pow(static_cast<double>(a.v), p - 1)));
+    return a.chain(static_cast<T>(std::pow(a.v, p)),
+                   static_cast<T>(p * std::pow(static_cast<double>(a.v), p - 1)));
   }
   /// At a tie the slope is shared, as maximum() and minimum() do.
-  friend Dual max(const Dual& a, const Dual& b) { return a.v > b.v ? a : b.v > a.v ? b : chain(a.v, a, T(0.5), b, T(0.5)); }
-  friend Dual min(const Dual& a, const Dual& b) { return a.v < b.v ? a : b.v < a.v ? b : chain(a.v, a, T(0.5), b, T(0.5)); }
+  friend Dual max(const Dual& a, const Dual& b) {
+    return a.v > b.v ? a : b.v > a.v ? b : chain(a.v, a, T(0.5), b, T(0.5));
+  }
+  friend Dual min(const Dual& a, const Dual& b) {
+    return a.v < b.v ? a : b.v < a.v ? b : chain(a.v, a, T(0.5), b, T(0.5));
+  }
 };
 
 }  // namespace tapehead::kernels

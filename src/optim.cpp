@@ -178,11 +178,13 @@ void AdamOptimizer<T, decoupled>::update(const std::vector<Update<T>>& updates) 
     // One pass through memory. The compiler is told that the seven arrays do not overlap: it would not check
     // for so many, and not vectorise.
     kernels::parallel_pieces(s.old.numel(), 8, [&](std::int64_t at, std::int64_t n) {
-      const T* __restrict p = s.old.data() + at, * __restrict g = s.gradient.data() + at;
-      const T* __restrict m = (first ? s.old : before.m).data() + at, * __restrict v =
-                                                                          (first ? s.old : before.v).data() +
-                                                                          at;
-      T* __restrict p_next = s.next.data() + at, * __restrict m_next = s.m.data() + at, * __restrict v_next = s.v.data() + at;
+      const T* __restrict p = s.old.data() + at;
+      const T* __restrict g = s.gradient.data() + at;
+      const T* __restrict m = (first ? s.old : before.m).data() + at;
+      const T* __restrict v = (first ? s.old : before.v).data() + at;
+      T* __restrict p_next = s.next.data() + at;
+      T* __restrict m_next = s.m.data() + at;
+      T* __restrict v_next = s.v.data() + at;
       for (std::int64_t i = 0; i < n; ++i) {
         const T d = g[i] + into_gradient * p[i];
         const T mean = keep_m * m[i] + c1 * d, square = keep_v * v[i] + c2 * d * d;

@@ -1,20 +1,8 @@
 #!/usr/bin/env bash
 # Tests what a reader's own program relies on: headers that compile alone, units that link, and `make install`.
 set -u
-scratch=$(mktemp -d "${TMPDIR:-/tmp}/tapehead.XXXXXX") || exit 1
-trap 'rm -rf "$scratch"' EXIT
+source tests/judge.sh
 headers=$(cd include && find tapehead -name '*.hpp' | sort)
-passed=0 failed=0
-
-# judge STATUS WHAT [FILE]: counts it, and shows the file when it failed
-judge() {
-  if (($1 == 0)); then
-    passed=$((passed + 1)) && echo "ok: $2"
-  else
-    failed=$((failed + 1)) && echo "FAILED: $2"
-    [[ -n ${3-} ]] && head -n 40 "$3" | sed 's/^/    /'
-  fi
-}
 
 # own_make ARGUMENT...: a make that does not take part in the one that runs this, with the same settings
 own_make() { env MAKEFLAGS= MFLAGS= MAKELEVEL=0 "$TAPEHEAD_MAKE" --no-print-directory "$@"; }
@@ -133,5 +121,4 @@ if [[ -n $seconds ]]; then
   judge $? "compiling it, with the one header for everything, took $real s ($user s of processor; wanted: under 2.5)"
 fi
 
-echo "$passed passed, $failed failed"
-((failed == 0))
+finish

@@ -12,9 +12,7 @@ if [[ -f $stamp && -z $(find "${inputs[@]}" -newer "$stamp") ]]; then
   exit
 fi
 
-scratch=$(mktemp -d "${TMPDIR:-/tmp}/tapehead.XXXXXX") || exit 1
-trap 'rm -rf "$scratch"' EXIT
-passed=0 failed=0
+source tests/judge.sh
 
 mkdir -p "$scratch/$chapter" "$scratch/tests/golden"
 touch "$scratch/$chapter/01_first.cpp" "$scratch/$chapter/02_second.cpp"

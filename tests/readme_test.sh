@@ -2,19 +2,7 @@
 # Tests what README.md shows: its example compiles and prints what stands below it, its commands are targets,
 # and every file that it names is there. (Its picture is held against the program by the chapter's walk/walk.sh.)
 set -u
-scratch=$(mktemp -d "${TMPDIR:-/tmp}/tapehead.XXXXXX") || exit 1
-trap 'rm -rf "$scratch"' EXIT
-passed=0 failed=0
-
-# judge STATUS WHAT [FILE]: counts it, and shows the file when it failed
-judge() {
-  if (($1 == 0)); then
-    passed=$((passed + 1)) && echo "ok: $2"
-  else
-    failed=$((failed + 1)) && echo "FAILED: $2"
-    [[ -n ${3-} ]] && head -n 40 "$3" | sed 's/^/    /'
-  fi
-}
+source tests/judge.sh
 
 # block LANGUAGE: the first fenced block of that language
 block() {
@@ -48,5 +36,4 @@ done >"$scratch/wrong"
 ! [[ -s $scratch/wrong ]]
 judge $? 'every path in README is there' "$scratch/wrong"
 
-echo "$passed passed, $failed failed"
-((failed == 0))
+finish

@@ -8,26 +8,9 @@
 set -u
 chapter=chapters/02.03-attention
 built=$BUILD/$chapter
-scratch=$(mktemp -d "${TMPDIR:-/tmp}/tapehead.XXXXXX") || exit 1
-trap 'rm -rf "$scratch"' EXIT
+source tests/judge.sh
 mkdir "$scratch/outputs" "$scratch/changed" "$scratch/after"
-passed=0 failed=0
 export NO_COLOR=1 LC_ALL=C
-
-# judge STATUS WHAT [FILE]: counts it, and shows the file when it failed
-judge() {
-  if (($1 == 0)); then
-    passed=$((passed + 1)) && echo "ok: $2"
-  else
-    failed=$((failed + 1)) && echo "FAILED: $2"
-    [[ -n ${3-} ]] && head -n 40 "$3" | sed 's/^/    /'
-  fi
-}
-finish() {
-  echo "$passed passed, $failed failed"
-  ((failed == 0))
-  exit
-}
 
 # ---- what there is to say
 

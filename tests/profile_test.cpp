@@ -45,8 +45,28 @@ TEST_CASE("profile: every record and every pullback is counted under its operati
   CHECK(profile.print().find("exp, backward") != std::string::npos);
 }
 
+TEST_CASE(
+    "profile: time goes to the operation that it led to, there and back, and all of it goes somewhere") {
+  static const Op slow_op{"test: slow", "y = x", "dx = dy, after a while"};
+  Tape<double> tape;
+  const Tensor<double> x{1};
+  tape.watch(x);
+  Profile profile;
+  const auto start = std::chrono::steady_clock::now();
+  wait();
+  const auto y = record(slow_op, detach(x), wrt(x, [](const auto& dy) { return wait(), dy; }));
+  tape.backward(exp(y));
+  const double passed = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  profile.mark("rest");
+  CHECK(find(profile, "test: slow", false).seconds >= 0.02);
+  CHECK(find(profile, "test: slow", true).seconds >= 0.02);
+  double all = 0;
+  for (const auto& e : profile.entries()) all += e.seconds;
+  CHECK(all >= passed);
+}
+
 TEST_CASE("profile: a pullback that throws, and the end of a profile, leave nothing behind") {
-  const Op op{"test: profile", "y = x", "throws"};
+  static const Op op{"test: profile", "y = x", "throws"};
   Tape<double> tape;
   const Tensor<double> x{1};
   tape.watch(x);

@@ -125,8 +125,8 @@ Tensor<T> linear(const Tensor<T>& x, const Tensor<T>& W,
   const std::int64_t in = W.size(1), out = W.size(0);
   Buffer<T> y(x.shape().replaced(x.rank() - 1, out), "linear");
   const std::int64_t rows = out == 0 ? 0 : y.numel() / out;
-  const Tensor<T> from = contiguous(detach(x)),
-                  none;  // no tape knows `none`: what is left out has no gradient
+  const Tensor<T> none;  // known to no tape: what is left out has no gradient
+  const Tensor<T> from = contiguous(detach(x));
   const Tensor<T> row = b ? contiguous(detach(*b)) : none;
   kernels::gemm_row<T>(rows, out, in, from.data(), in, 1, W.data(), W.strides()[1], W.strides()[0],
                        b ? row.data() : nullptr, y.data(), out);

@@ -9,8 +9,8 @@ namespace tapehead {
 enum class Reduction { mean, sum, none };
 
 struct CrossEntropyOptions {
-  std::int64_t ignore_index =
-      -100;                    ///< a row with this target counts for nothing, in the loss and in the gradient
+  /// A row with this target counts for nothing, in the loss and in the gradient.
+  std::int64_t ignore_index = -100;
   double label_smoothing = 0;  ///< ε of the target's weight is spread evenly over all classes, 0 to 1
   Reduction reduction = Reduction::mean;
 };

@@ -5,8 +5,7 @@
 //   LIBRARY FUNCTION      load and run
 //
 // and every answer goes to descriptor 4: its length, a line break, and fields that end in a zero byte. What
-// the cells print goes where it always goes, and what they show too, behind a mark that only this session
-// knows.
+// the cells print goes where it always goes, and what they show too, behind a mark drawn at random.
 #include <cxxabi.h>
 #include <dlfcn.h>
 #include <signal.h>

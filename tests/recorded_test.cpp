@@ -48,12 +48,13 @@ TEST_CASE("recorded: the way back in one pass is the way back in operations, ove
       {"cross_entropy", [&](const Inputs& in) {
          return cross_entropy(in[0] * in[1] + in[2], target, {.ignore_index = 5, .label_smoothing = 0.1});
        }}};
-  for (const auto& [name, f] : operations) {
-    CAPTURE(name);
-    const auto pass = gradients(f, {x, w, b}, false), operation = gradients(f, {x, w, b}, true);
+  for (const auto& operation : operations) {
+    CAPTURE(operation.first);
+    const auto pass = gradients(operation.second, {x, w, b}, false),
+               recorded = gradients(operation.second, {x, w, b}, true);
     for (std::size_t i = 0; i < pass.size(); ++i) {
       CAPTURE(i);
-      CHECK(allclose(pass[i], operation[i], tolerance, tolerance));
+      CHECK(allclose(pass[i], recorded[i], tolerance, tolerance));
     }
   }
 }

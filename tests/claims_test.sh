@@ -5,7 +5,7 @@
 set -u
 chapter=chapters/02.03-attention
 stamp=$BUILD/tests/claims_test.passed
-inputs=(include $chapter/claims.hpp $chapter/claims.cpp $chapter/report.cpp "$0" "$BUILD/libtapehead.a")
+inputs=(include $chapter/claims.?pp $chapter/captions.?pp $chapter/report.cpp "$0" "$BUILD/libtapehead.a")
 if [[ -f $stamp && -z $(find "${inputs[@]}" -newer "$stamp") ]]; then
   echo 'nothing has changed since these passed'
   cat "$stamp"
@@ -66,6 +66,7 @@ int main(int, char** argv) {
   book.claim("says").holds(test != "does not hold", "seen");
   if (test == "twice") book.claim("says");
   if (test == "no entry") book.claim("nothing");
+  if (test == "no words") book.draw("nothing", eye<double>(2));
   if (test == "float") book.claim("silent").values({{"deep/m", Tensor<float>{1000.0019f, 1}}});
   else if (test == "float wrong") book.claim("silent").values({{"deep/m", Tensor<float>{1000.0022f, 1}}});
   else if (test == "shape") book.claim("silent").values({{"deep/m", Tensor<double>{{1000, 1}}}});
@@ -132,6 +133,7 @@ first 'no nan' 1 'exact: element 2: ours is 0'
 first unexpected 1 'NO   our own'
 first twice dies 'says was claimed before'
 first 'no entry' dies 'has no entry nothing'
+first 'no words' dies 'captions.cpp has no words for a figure nothing'
 
 first right 0 'agree    pair'
 expect 1 '02_second: has not run to its end since it was built' bin/report

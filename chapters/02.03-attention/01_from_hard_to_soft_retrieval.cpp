@@ -54,12 +54,7 @@ void lookup_as_a_product(Book& book) {
       shares.push_back({fmt::format("temperature {}", temperature), {}, weights.to_vector()});
   }
   book.draw("soft_lookup",
-            bars_svg({"paris", "tokyo", "lima"}, shares,
-                     {.title = "Looking up tokyo, softer and harder",
-                      .description = "Bars: the share of each key at three temperatures. At 10 "
-                                     "all are nearly equal; at 0.1 tokyo has everything.",
-                      .y_axis = "weight",
-                      .height = 280}));
+            bars_svg({"paris", "tokyo", "lima"}, shares, chapter::plot_caption("soft_lookup")));
   book.expect("at temperature 0.01 the soft lookup is the hard one",
               allclose(softmax(scores / 0.01, -1), found, 0, 1e-14));
 }

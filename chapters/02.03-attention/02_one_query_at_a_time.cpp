@@ -68,13 +68,7 @@ void all_queries(Book& book, const Tensor<double>& Q, const Tensor<double>& K, c
                        O.select(1, 1).to_vector(),
                        Style::points,
                        {"o₀", "o₁", "o₂", "o₃", "o₄"}};
-  book.draw("convex_hull",
-            plot_svg({hull, values, outputs},
-                     {.title = "Outputs are blends: none leaves the hull of the values",
-                      .description = "Five values in the plane, their convex hull, and the five outputs, all "
-                                     "inside it.",
-                      .x_axis = "first component",
-                      .y_axis = "second component"}));
+  book.draw("convex_hull", {hull, values, outputs});
 
   bool same = true;
   for (std::int64_t i = 0; i < n; ++i) same &= allclose(O[i], attend(Q[i], K, V), 0, 1e-14);

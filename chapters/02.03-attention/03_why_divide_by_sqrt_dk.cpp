@@ -113,20 +113,8 @@ Sweep every_size() {
 }
 
 void draw(Book& book, const Sweep& w) {
-  PlotOptions o{.title = "The variance of 1024 scores", .x_axis = "d_k", .y_axis = "variance of the score"};
-  o.description =
-      "Variance against d_k from 1 to 1024, both logarithmic. Without a scale it rises like d_k; over the "
-      "root of d_k it stays at 1; over d_k it falls like 1 / d_k.";
-  o.x_scale = Scale::log2, o.y_scale = Scale::log10;
-  book.draw("variance", plot_svg({w.raw, w.rooted, w.divided}, o));
-
-  o.title = "Saturation, and the gradient that dies with it";
-  o.y_axis = "mean over 64 rows of 16 keys";
-  o.description =
-      "Largest of 16 weights and size of the softmax Jacobian against d_k. Without a scale the weight rises "
-      "to 1 and the Jacobian falls to 0; with it both stay where they are.";
-  o.y_scale = Scale::linear;
-  book.draw("saturation", plot_svg({w.weight, w.slope, w.weight_scaled, w.slope_scaled}, o));
+  book.draw("variance", {w.raw, w.rooted, w.divided});
+  book.draw("saturation", {w.weight, w.slope, w.weight_scaled, w.slope_scaled});
   book.expect("scaled, neither weights nor gradient know how large d_k is",
               std::abs(w.slope_scaled.y.back() - w.slope_scaled.y[4]) < 0.05);
 }

@@ -77,15 +77,7 @@ void sanity_check(Book& book) {
   fmt::print("output: {}\n", round(out, 2));
   fmt::print("rows sum to 1: {}\n", allclose(sum(w, -1), ones<double>({1})) ? "True" : "False");
 
-  book.draw("sanity_weights", w,
-            {.title = "The sanity example: what the query takes from each key",
-             .description =
-                 "One query and three keys: most of the weight is on key 1, the others have equal parts.",
-             .row_axis = "query",
-             .column_axis = "key",
-             .precision = 3,
-             .low = 0,
-             .high = 1});
+  book.draw("sanity_weights", w);
 
   const auto S = matmul(Q, K.T()) / std::sqrt(4.0);
   book.claim("sanity_weights").values({{"scores", S}, {"weights", w}}).printed(w);
@@ -130,14 +122,7 @@ void hard_retrieval_in_the_limit(Book& book) {
     one.x.push_back(component), one.y.push_back(w.at({0, 1}));
     others.x.push_back(component), others.y.push_back(w.at({0, 0}));
   }
-  book.draw("hard_limit", plot_svg({one, others}, {.title = "Hard retrieval is the limit",
-                                                   .description = "Weights against the query's second "
-                                                                  "component. At 0.1 all three keys have a "
-                                                                  "third; by 30 key 1 has everything.",
-                                                   .x_axis = "q[1]",
-                                                   .y_axis = "weight",
-                                                   .x_scale = Scale::log10,
-                                                   .height = 300}));
+  book.draw("hard_limit", {one, others});
 
   const Tensor<double> Q30{{0.1, 30.0, 0.1, 0.0}};
   const auto [out, w] = scaled_dot_product_attention(Q30, K, V);

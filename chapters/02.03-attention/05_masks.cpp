@@ -34,16 +34,7 @@ void causal_attention(Book& book) {
   // Query 0 has nobody but itself.
   fmt::print("row 0 weight: {}\n", round(w[0], 3));
 
-  book.draw(
-      "causal_weights", w,
-      {.title = "Causal attention: no weight on what comes later",
-       .description = "A 4 by 4 matrix of attention weights. Query i has weight on keys 0 to i only; above "
-                      "the diagonal all is zero.",
-       .row_axis = "query",
-       .column_axis = "key",
-       .precision = 3,
-       .low = 0,
-       .high = 1});
+  book.draw("causal_weights", w);
 
   book.claim("causal_mask_4").value(causal_mask(4)).note("the lower triangle");
   book.expect("causal_mask(4) is the lower triangle", equal(causal_mask(4), lower_triangle(4)));
@@ -77,15 +68,9 @@ void padded_batch(Book& book) {
   const std::int64_t L = 5, d = 4;
   const auto padding = padding_mask({3, 5}, L);  // (2, 1, 1, 5)
   const auto mask = padding & causal_mask(L);    // & (5, 5) -> (2, 1, 5, 5)
-  const auto grid = [&](const char* figure, const char* title, const char* description, Tensor<bool> x) {
-    book.draw(figure, x,
-              {.title = title, .description = description, .row_axis = "query", .column_axis = "key"});
-  };
-  grid("mask_causal", "Causal", "5 by 5 grid, filled on and below the diagonal.", causal_mask(L));
-  grid("mask_padding", "3 of 5 keys", "5 by 5 grid, the first three columns filled.",
-       broadcast_to(padding[0][0], {L, L}));
-  grid("mask_both", "Both", "5 by 5 grid, filled on and below the diagonal in the first three columns.",
-       mask[0][0]);
+  book.draw("mask_causal", causal_mask(L));
+  book.draw("mask_padding", broadcast_to(padding[0][0], {L, L}));
+  book.draw("mask_both", mask[0][0]);
 
   NumpyRandom rng(2);
   const auto Q = rng.randn({2, 1, L, d}), K = rng.randn({2, 1, L, d}), V = rng.randn({2, 1, L, d});

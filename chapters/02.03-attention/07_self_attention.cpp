@@ -109,12 +109,7 @@ int main(int, char** argv) {
     twin.each_parameter([&](const std::string&, Tensor<double>& W) { W = detach(W - 0.5 * g[W]); });
     curve.x.push_back(step), curve.y.push_back(loss.item());
   }
-  book.draw("training", plot_svg({curve}, {.title = "One self-attention layer learns to say the token before",
-                                           .description = "Mean squared error against steps of gradient "
-                                                          "descent: it falls at once, then more slowly.",
-                                           .x_axis = "step",
-                                           .y_axis = "mean squared error",
-                                           .height = 280}));
+  book.draw("training", {curve});
   book.expect("sixty steps of gradient descent lower the loss", curve.y.back() < curve.y.front());
   return book.close();
 }

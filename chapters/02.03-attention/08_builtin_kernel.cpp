@@ -38,13 +38,7 @@ void one_key_at_a_time(Book& book) {
     in_the_end.x.push_back(static_cast<double>(m + 1)), in_the_end.y.push_back(all);
   }
   fmt::print("\none key at a time: {:.6f}, all at once: {:.6f}\n", so_far.y.back(), all);
-  book.draw("online", plot_svg({so_far, in_the_end},
-                               {.title = "One query's output while the keys come in",
-                                .description = "The output after the first m of 40 keys, against m: it jumps "
-                                               "at first, and ends on the line of all 40.",
-                                .x_axis = "keys seen, m",
-                                .y_axis = "output",
-                                .height = 300}));
+  book.draw("online", {so_far, in_the_end});
   book.expect("after m keys the online softmax holds attention over these m", exact);
 }
 

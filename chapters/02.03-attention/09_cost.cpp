@@ -83,25 +83,12 @@ void show(Book& book, const Cost& c, std::int64_t d) {
                c.flash_ms.y[i], c.eager_kib.y[i], c.flash_kib.y[i]);
   fmt::print("n^p, p = {:9.2f} {:10.2f} {:12.2f} {:11.2f}\n", exponent(c.eager_ms), exponent(c.flash_ms),
              exponent(c.eager_kib), exponent(c.flash_kib));
-  const auto plot = [&](const char* figure, const char* title, const char* unit, const Series& eager,
-                        const Series& flash) {
-    const auto named = [&](Series s) {
-      s.name += fmt::format(", n to the {:.2f}", exponent(s));
-      return s;
-    };
-    book.draw(figure, plot_svg({named(eager), named(flash)},
-                               {.title = title,
-                                .description = fmt::format("{} against n, both logarithmic, with the fitted "
-                                                           "exponents: a sample from one machine.",
-                                                           title),
-                                .x_axis = "tokens, n",
-                                .y_axis = unit,
-                                .x_scale = Scale::log2,
-                                .y_scale = Scale::log10,
-                                .height = 300}));
+  const auto named = [&](Series s) {
+    s.name += fmt::format(", n to the {:.2f}", exponent(s));
+    return s;
   };
-  plot("sample_time", "Time of one head", "milliseconds", c.eager_ms, c.flash_ms);
-  plot("sample_memory", "Memory of one head", "KiB at most", c.eager_kib, c.flash_kib);
+  book.draw("sample_time", {named(c.eager_ms), named(c.flash_ms)});
+  book.draw("sample_memory", {named(c.eager_kib), named(c.flash_kib)});
   book.expect("memory grows like n² with the matrix, and about like n without",
               exponent(c.flash_kib) < 1.3 && exponent(c.eager_kib) > 1.7);
 }

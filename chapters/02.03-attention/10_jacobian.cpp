@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -22,17 +21,12 @@ Tensor<double> softmax_jacobian(const Tensor<double>& a) {
   return a * eye<double>(a.size(0)) - unsqueeze(a, 1) * a;
 }
 
-// The Jacobian of a softmax that shares 1 out, and of one that gives it all to one key.
-void draw(Book& book, const char* figure, const std::string& what, const Tensor<double>& scores) {
+// The Jacobian of a softmax that shares 1 out, or of one that gives it all to one key.
+void draw(Book& book, const char* figure, const Tensor<double>& scores) {
   const auto J = softmax_jacobian(softmax(scores, -1));
-  book.draw(figure, J,
-            {.title = what,
-             .description = fmt::format("4 by 4 Jacobian; its largest entry is {:.2g}", max(abs(J)).item()),
-             .row_axis = "weight",
-             .column_axis = "score",
-             .precision = 4,
-             .low = -0.25,
-             .high = 0.25});
+  auto caption = chapter::heatmap_caption(figure);
+  caption.description = fmt::format("4 by 4 Jacobian; its largest entry is {:.2g}", max(abs(J)).item());
+  book.draw(figure, J, caption);
 }
 
 void one(Book& book, const char* id, const char* what, const Tensor<double>& scores) {
@@ -115,8 +109,8 @@ int main(int, char** argv) {
   one(book, "jacobian_unscaled", "scores 20, 4, -3, 1", Tensor<double>{20, 4, -3, 1});
   one(book, "jacobian_scaled", "the same over √64", Tensor<double>{20, 4, -3, 1} / 8);
   one(book, "jacobian_sanity", "the sanity example", Tensor<double>{0.05, 1.5, 0.05});
-  draw(book, "jacobian_uniform", "Weights nearly uniform", Tensor<double>{0.1, 0, -0.1, 0});
-  draw(book, "jacobian_one_hot", "Weights one-hot", Tensor<double>{0, -20, -20, -20});
+  draw(book, "jacobian_uniform", Tensor<double>{0.1, 0, -0.1, 0});
+  draw(book, "jacobian_one_hot", Tensor<double>{0, -20, -20, -20});
   value_path(book);
   both_paths(book);
   query_path(book);

@@ -110,12 +110,7 @@ int main(int, char** argv) {
       .holds(allclose(g2.D, sum(g2.A * g2.dA, -1, true), 0, 1e-14), "both sides, row by row, to 1e-14");
   book.claim("four_products").value(products()).printed(products());
 
-  book.draw("dS", g2.dS,
-            {.title = "dS, the gradient of each score",
-             .description = "6 by 6 matrix of the scores' gradients. In every row some are positive and some "
-                            "negative, and they sum to 0.",
-             .row_axis = "query",
-             .column_axis = "key"});
+  book.draw("dS", g2.dS);
   const double row = max(abs(sum(g2.dS, -1))).item();
   book.expect("each row of dS sums to 0: softmax does not care for what all scores share", row < 1e-14);
 

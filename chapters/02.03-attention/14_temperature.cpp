@@ -81,13 +81,7 @@ int main(int, char** argv) {
     one.x.push_back(t), one.y.push_back(w.at({0, 1}));
     others.x.push_back(t), others.y.push_back(w.at({0, 0}));
   }
-  book.draw("temperature", plot_svg({one, others}, {.title = "From one-hot to even",
-                                                    .description = "Weights against temperature: cold, key 1 "
-                                                                   "has all; hot, each key has a third.",
-                                                    .x_axis = "temperature τ",
-                                                    .y_axis = "weight",
-                                                    .x_scale = Scale::log10,
-                                                    .height = 300}));
+  book.draw("temperature", {one, others});
   fmt::print("\nvalues (10, 10), (20, 20), (60, 0):\n");
   for (const double t : {0.1, 1.0, 10.0, 100.0})
     fmt::print("{:5} {}\n", t, round(scaled_dot_product_attention(Q, K, uneven, {}, t).out, 2));

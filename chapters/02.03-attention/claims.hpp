@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "tapehead/plot.hpp"
+#include "captions.hpp"
 #include "tapehead/tapehead.hpp"
 
 // The book's claims, held against the engine. A section's program opens the Book, runs the section's listing,
@@ -104,11 +104,20 @@ class Book {
   Claim& claim(const std::string& id);
   /// Something of our own that must be true, beside the book's entries.
   void expect(const std::string& what, bool holds);
-  /// Shows the matrix in the terminal and draws it into figures/NAME.svg beside the program.
+  /// Shows the matrix in the terminal and draws it into figures/NAME.svg beside the program. What is written
+  /// there stands in captions.cpp, unless it is given.
+  template <class E>
+  void draw(const std::string& figure, const tapehead::Tensor<E>& x) {
+    draw(figure, x, heatmap_caption(figure));
+  }
   template <class E>
   void draw(const std::string& figure, const tapehead::Tensor<E>& x,
             const tapehead::HeatmapOptions& options) {
     draw(figure, tapehead::heatmap_svg(x, options), tapehead::heatmap_text(x, options));
+  }
+  /// Draws the curves, with the words of captions.cpp.
+  void draw(const std::string& figure, const std::vector<tapehead::Series>& curves) const {
+    draw(figure, tapehead::plot_svg(curves, plot_caption(figure)));
   }
   /// The same for a figure that is drawn already.
   void draw(const std::string& figure, const std::string& svg, const std::string& text = {}) const;

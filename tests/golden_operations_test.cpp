@@ -6,9 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <functional>
 #include <limits>
-#include <map>
 #include <optional>
 #include <type_traits>
 
@@ -78,24 +76,20 @@ struct Case {
   golden::Words attrs;
   const NamedTensors& tensors;
   std::vector<std::pair<std::string, Tensor<T>>> inputs;
+  mutable std::optional<Tensor<std::int64_t>> indices;  // the answer's second part, where it has one
 };
 
 template <class T>
-struct Answer {
-  Answer(const Tensor<T>& y) : out(y) {}
-  Answer(const Tensor<T>& y, const Tensor<std::int64_t>& i) : out(y), indices(i) {}
-  Tensor<T> out;
-  std::optional<Tensor<std::int64_t>> indices;
+struct Call {
+  const char* op;
+  Tensor<T> (*f)(const Case<T>&);
 };
 
 template <class T>
-using Call = std::function<Answer<T>(const Case<T>&)>;
-
-template <class T>
-std::map<std::string, Call<T>> calls() {
+const std::vector<Call<T>>& calls() {
   using C = Case<T>;
-  const double inf = std::numeric_limits<double>::infinity();
-  return {
+  static constexpr double inf = std::numeric_limits<double>::infinity();
+  static const std::vector<Call<T>> all{
       {"add", [](const C& c) { return c("a") + c("b"); }},
       {"sub", [](const C& c) { return c("a") - c("b"); }},
       {"mul", [](const C& c) { return c("a") * c("b"); }},
@@ -124,7 +118,7 @@ std::map<std::string, Call<T>> calls() {
       {"sigmoid", [](const C& c) { return sigmoid(c("x")); }},
       {"silu", [](const C& c) { return silu(c("x")); }},
       {"abs", [](const C& c) { return abs(c("x")); }},
-      {"clamp", [inf](const C& c) { return clamp(c("x"), c.number("min", -inf), c.number("max", inf)); }},
+      {"clamp", [](const C& c) { return clamp(c("x"), c.number("min", -inf), c.number("max", inf)); }},
       {"where", [](const C& c) { return where(c.mask("cond"), c("a"), c("b")); }},
       {"masked_fill", [](const C& c) { return masked_fill(c("x"), c.mask("mask"), c.number("value")); }},
       {"tril", [](const C& c) { return tril(c("x"), c.whole("diagonal")); }},
@@ -151,7 +145,8 @@ std::map<std::string, Call<T>> calls() {
       {"mean", [](const C& c) { return mean(c("x"), c.axes(), c.keepdim()); }},
       {"max",
        [](const C& c) {
-         return Answer<T>(max(c("x"), c.axis(), c.keepdim()), argmax(c("x"), c.axis(), c.keepdim()));
+         c.indices = argmax(c("x"), c.axis(), c.keepdim());
+         return max(c("x"), c.axis(), c.keepdim());
        }},
       {"max_all", [](const C& c) { return max(c("x")); }},
       {"amax", [](const C& c) { return max(c("x"), c.axes(), c.keepdim()); }},
@@ -176,7 +171,8 @@ std::map<std::string, Call<T>> calls() {
       {"topk",
        [](const C& c) {
          const auto top = topk(c("x"), c.whole("k"), c.axis());
-         return Answer<T>(top.values, top.indices);
+         c.indices = top.indices;
+         return top.values;
        }},
       {"linear", [](const C& c) { return linear(c("x"), c("weight"), c.maybe("bias")); }},
       {"layer_norm",
@@ -200,6 +196,7 @@ std::map<std::string, Call<T>> calls() {
       {"rope", [](const C& c) { return rope(c("x"), c.index("pos"), c.attrs.number("theta")); }},
       {"dropout", [](const C& c) { return dropout(c("x"), c.attrs.number("p"), c.mask("keep")); }},
   };
+  return all;
 }
 
 // The reference's gradient, but where our convention is another on purpose: equal winners of a maximum along
@@ -233,29 +230,30 @@ bool fits_float(const std::string& name, const NamedTensors& tensors) {
 // Checks one case; gives the operations that it met, in a backward pass too: an outer tape sees both.
 template <class T>
 std::set<std::string> check_case(const golden::Words& line, const NamedTensors& tensors, double tolerance) {
-  static const auto all = calls<T>();
-  const auto call = all.find(line.text("op"));
-  REQUIRE_MESSAGE(call != all.end(), "no call for operation " << line.text("op"));
+  const std::string& op = line.text("op");
+  const auto& all = calls<T>();
+  const auto call = std::find_if(all.begin(), all.end(), [&](const Call<T>& each) { return each.op == op; });
+  REQUIRE_MESSAGE(call != all.end(), "no call for operation " << op);
   const Case<T> c(line, tensors);
   Tape<T> outer, tape;
   for (const auto& input : c.inputs) outer.watch(input.second), tape.watch(input.second);
   const auto differs = [&](const auto& x, const Tensor<double>& reference) {
     return golden::difference(to<double>(detach(x)), reference, tolerance);
   };
-  const Answer<T> answer = call->second(c);
-  CHECK(differs(answer.out, c.template get<double>("out/out")) == "");
-  CHECK(answer.indices.has_value() == tensors.contains(c.name + "/out/indices"));
-  if (answer.indices) CHECK(equal(*answer.indices, c.template get<std::int64_t>("out/indices")));
-  const auto grad = tape.backward(answer.out, to<T>(c.template get<double>("grad_out")));
+  const Tensor<T> y = call->f(c);
+  CHECK(differs(y, c.template get<double>("out/out")) == "");
+  CHECK(c.indices.has_value() == tensors.contains(c.name + "/out/indices"));
+  if (c.indices) CHECK(equal(*c.indices, c.template get<std::int64_t>("out/indices")));
+  const auto grad = tape.backward(y, to<T>(c.template get<double>("grad_out")));
   for (const auto& input : c.inputs) {  // no structured binding: clang 14's lambdas cannot capture those
     const std::string& name = input.first;
     const Tensor<T>& x = input.second;
     CAPTURE(name);
-    CHECK(differs(grad[x], expected_gradient(Case<double>(line, tensors), line.text("op"), name)) == "");
+    CHECK(differs(grad[x], expected_gradient(Case<double>(line, tensors), op, name)) == "");
   }
   std::set<std::string> met;
   for (std::int64_t i = 0; i < outer.size(); ++i)
-    if (const Op* op = outer.node(i).op) met.insert(op->name);
+    if (const Op* recorded = outer.node(i).op) met.insert(recorded->name);
   return met;
 }
 

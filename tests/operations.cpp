@@ -17,35 +17,22 @@ Tensor<double> draw(const Shape& shape) { return rng().randn(shape); }
 Tensor<double> positive(const Shape& shape) { return rng().rand(shape) + 0.3; }
 Tensor<bool> coins(const Shape& shape) { return rng().rand(shape) < 0.5; }
 
-// f on one list of tensors, from a generic lambda on one, two or three.
-template <class T, class F>
-Operation::Function<T> spread(const F& f) {
-  return [f](const std::vector<Tensor<T>>& x) {
-    if constexpr (std::is_invocable_v<F, Tensor<T>, Tensor<T>, Tensor<T>>)
-      return f(x.at(0), x.at(1), x.at(2));
-    else if constexpr (std::is_invocable_v<F, Tensor<T>, Tensor<T>>)
-      return f(x.at(0), x.at(1));
-    else
-      return f(x.at(0));
-  };
+// From a generic lambda without captures.
+template <class F>
+Operation operation(const char* name, const std::vector<Tensor<double>>& inputs, F f) {
+  return {name, inputs, f, f};
 }
 template <class F>
-Operation operation(const char* name, std::vector<Tensor<double>> inputs, const F& f) {
-  return {name, spread<double>(f), spread<float>(f), std::move(inputs)};
-}
-template <class F>
-Operation elementwise(const char* name, std::vector<Tensor<double>> inputs, const F& f) {
-  Operation made = operation(name, std::move(inputs), f);
-  made.elementwise = true;
-  return made;
+Operation elementwise(const char* name, const std::vector<Tensor<double>>& inputs, F f) {
+  return {name, inputs, f, f, true};
 }
 // One that is reached by a backward pass through another: on the outer tape it is the second of two records.
 template <class F>
-Operation backward_of(const char* name, std::vector<Tensor<double>> inputs, const F& f) {
-  Operation made = operation(name, std::move(inputs), [f](const auto& x, const auto& dy) {
-    Tape<typename std::decay_t<decltype(x)>::element> tape;
+Operation backward_of(const char* name, const std::vector<Tensor<double>>& inputs, F) {
+  Operation made = operation(name, inputs, [](auto x, auto dy) {
+    Tape<typename decltype(x)::element> tape;
     tape.watch(x);
-    return tape.backward(f(x), dy)[x];
+    return tape.backward(F()(x), dy)[x];
   });
   made.records = 2;
   return made;
@@ -73,6 +60,7 @@ std::vector<Operation> arithmetic_rows() {
 }
 
 std::vector<Operation> math_rows() {
+  static const Tensor<bool> heads = coins({2, 3, 5}), rows = coins({3, 5});
   return {
       elementwise("exp", {draw({3, 5})}, [](auto x) { return exp(x); }),
       elementwise("log", {positive({3, 5})}, [](auto x) { return log(x); }),
@@ -86,10 +74,8 @@ std::vector<Operation> math_rows() {
       elementwise("gelu_tanh", {draw({3, 5})}, [](auto x) { return gelu(x, Gelu::tanh); }),
       elementwise("silu", {draw({3, 5})}, [](auto x) { return silu(x); }),
       elementwise("clamp", {draw({3, 5})}, [](auto x) { return clamp(x, -0.5, 0.75); }),
-      operation("where", {draw({3, 1}), draw({5})},
-                [m = coins({2, 3, 5})](auto a, auto b) { return where(m, a, b); }),
-      operation("masked_fill", {draw({2, 3, 5})},
-                [m = coins({3, 5})](auto x) { return masked_fill(x, m, -7); }),
+      operation("where", {draw({3, 1}), draw({5})}, [](auto a, auto b) { return where(heads, a, b); }),
+      operation("masked_fill", {draw({2, 3, 5})}, [](auto x) { return masked_fill(x, rows, -7); }),
       operation("tril", {draw({2, 3, 5})}, [](auto x) { return tril(x, 1); }),
       operation("triu", {draw({2, 5, 3})}, [](auto x) { return triu(x, -1); }),
   };
@@ -172,6 +158,7 @@ std::vector<Operation> reduction_rows() {
 }
 
 std::vector<Operation> product_rows() {
+  static const Tensor<bool> kept = coins({3, 5});
   return {
       operation("matmul", {draw({3, 5}), draw({5, 2})}, [](auto a, auto b) { return matmul(a, b); }),
       operation("matmul", {draw({5}), draw({5})}, [](auto a, auto b) { return matmul(a, b); }),
@@ -188,24 +175,23 @@ std::vector<Operation> product_rows() {
                 [](auto x) {
                   return rope(x, Index{0, 5, 2});
                 }),
-      operation("dropout", {draw({2, 3, 5})}, [m = coins({3, 5})](auto x) { return dropout(x, 0.3, m); }),
+      operation("dropout", {draw({2, 3, 5})}, [](auto x) { return dropout(x, 0.3, kept); }),
       operation("layer_norm", {draw({2, 3, 5}), draw({5}), draw({5})},
                 [](auto x, auto w, auto b) { return layer_norm(x, w, b); }),
       operation("layer_norm", {draw({3, 5})}, [](auto x) { return layer_norm(x); }),
       operation("rms_norm", {draw({2, 3, 5}), draw({5})}, [](auto x, auto w) { return rms_norm(x, w); }),
-      backward_of("layer_norm_pull", {draw({3, 5}), draw({3, 5})},
-                  [](const auto& x) { return layer_norm(x); }),
-      backward_of("rms_norm_pull", {draw({3, 5}), draw({3, 5})}, [](const auto& x) { return rms_norm(x); }),
+      backward_of("layer_norm_pull", {draw({3, 5}), draw({3, 5})}, [](auto x) { return layer_norm(x); }),
+      backward_of("rms_norm_pull", {draw({3, 5}), draw({3, 5})}, [](auto x) { return rms_norm(x); }),
   };
 }
 
 std::vector<Operation> indexing_rows() {
-  const Index index{{2, 0, 2, 1, 1}, {0, 0, 1, 2, 2}};
+  static const Index index{{2, 0, 2, 1, 1}, {0, 0, 1, 2, 2}};
   return {
-      operation("gather", {draw({2, 3})}, [index](auto x) { return gather(x, 1, index); }),
-      operation("gather", {draw({4, 6})}, [index](auto x) { return gather(x, 0, index); }),
+      operation("gather", {draw({2, 3})}, [](auto x) { return gather(x, 1, index); }),
+      operation("gather", {draw({4, 6})}, [](auto x) { return gather(x, 0, index); }),
       operation("scatter_add", {draw({2, 3}), draw({2, 5})},
-                [index](auto x, auto src) { return scatter_add(x, 1, index, src); }),
+                [](auto x, auto src) { return scatter_add(x, 1, index, src); }),
       operation("index_select", {draw({2, 3, 4})},
                 [](auto x) {
                   return index_select(x, 1, Index{2, 0, 2, 2});
@@ -214,7 +200,7 @@ std::vector<Operation> indexing_rows() {
                 [](auto x, auto src) {
                   return index_add(x, 1, Index{2, 0, 2, 2, 0}, src);
                 }),
-      operation("embedding", {draw({4, 3})}, [index](auto w) { return embedding(index, w); }),
+      operation("embedding", {draw({4, 3})}, [](auto w) { return embedding(index, w); }),
       operation("topk", {draw({3, 7})}, [](auto x) { return topk(x, 3).values; }),
       operation("topk", {draw({5, 2})}, [](auto x) { return topk(x, 2, 0).values; }),
       operation("cross_entropy", {draw({4, 5})},
@@ -240,7 +226,7 @@ std::vector<Operation> indexing_rows() {
 
 // The fused kernel: its operations, and their shared gradient.
 std::vector<Operation> fused_rows() {
-  const auto flash = [](const auto& q, const auto& k, const auto& v) { return flash_attention(q, k, v).out; };
+  const auto flash = [](auto q, auto k, auto v) { return flash_attention(q, k, v).out; };
   std::vector<Operation> rows{
       operation("flash_attention", {draw({2, 3, 4}), draw({2, 5, 4}), draw({2, 5, 2})}, flash),
       operation("flash_attention", {draw({3, 4}), draw({5, 4}), draw({5, 2})},
@@ -257,8 +243,9 @@ std::vector<Operation> fused_rows() {
   };
   for (Operation& row : rows) row.derivatives = 1;
   rows.back().records = 2;  // it turns the layout first
-  rows.push_back(backward_of("fused_attention_gradient", {draw({3, 4}), draw({3, 4})},
-                             [flash](const auto& x) { return flash(x, ones_like(x) * 0.5, ones_like(x)); }));
+  rows.push_back(backward_of("fused_attention_gradient", {draw({3, 4}), draw({3, 4})}, [](auto x) {
+    return flash_attention(x, ones_like(x) * 0.5, ones_like(x)).out;
+  }));
   rows.back().derivatives = 0;
   return rows;
 }

@@ -94,12 +94,17 @@ class Chooser {
 };
 
 struct Kind {
+  using Propose = bool (*)(Chooser&, Node&);
+  using Interpret = Array(const Node&, const std::vector<const Array*>&);
+  using Call = Tensor<double>(const Node&, const std::vector<Tensor<double>>&);
+
   std::string name;
   std::string
       source;  // C++: $a $b are inputs, $0 $1 integers, $* all of them, $i an index, $m a mask, $t the text
-  std::function<bool(Chooser&, Node&)> propose;
-  std::function<Array(const Node&, const std::vector<const Array*>&)> interpret;
-  std::function<Tensor<double>(const Node&, const std::vector<Tensor<double>>&)> call;
+  Propose propose;
+  std::function<Interpret> interpret;
+  std::function<Call> call;
+  bool (*allowed)(double) = nullptr;  // what elementwise kinds ask of each element
 };
 const std::vector<Kind>& kinds();
 

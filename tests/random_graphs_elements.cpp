@@ -8,12 +8,10 @@ namespace graphs {
 
 namespace {
 
-std::function<bool(Chooser&, Node&)> where_all(bool (*allowed)(double)) {
-  return [allowed](Chooser& c, Node& n) {
-    n.in = {c.any()};
-    const auto& data = c.program[u(n.in[0])].value.data;
-    return std::all_of(data.begin(), data.end(), allowed);
-  };
+bool one_allowed(Chooser& c, Node& n) {
+  n.in = {c.any()};
+  const auto& data = c.program[u(n.in[0])].value.data;
+  return n.kind->allowed == nullptr || std::all_of(data.begin(), data.end(), n.kind->allowed);
 }
 bool two_broadcasting(Chooser& c, Node& n) {
   n.in = {c.any(), c.any()};
@@ -26,42 +24,44 @@ bool two_broadcasting(Chooser& c, Node& n) {
     n.in[1] = c.leaf(shape);
   }
   if (c.one_in(2)) std::swap(n.in[0], n.in[1]);
-  return true;
+  const auto& second = c.program[u(n.in[1])].value.data;
+  return n.kind->allowed == nullptr || std::all_of(second.begin(), second.end(), n.kind->allowed);
 }
 
 Kind elementwise(const std::string& name, double (*f)(double), Tensor<double> (*call)(const Tensor<double>&),
                  bool (*allowed)(double) = nullptr, const std::string& source = "") {
-  return {name, source.empty() ? name + "($a)" : source, allowed != nullptr ? where_all(allowed) : any_input,
+  return {name,
+          source.empty() ? name + "($a)" : source,
+          one_allowed,
           [f](const Node&, const In& in) {
             Array y = *in[0];
             for (double& v : y.data) v = f(v);
             return y;
           },
-          [call](const Node&, const Xs& x) { return call(x[0]); }};
+          [call](const Node&, const Xs& x) { return call(x[0]); },
+          allowed};
 }
 Kind binary(const std::string& name, double (*f)(double, double),
-            Tensor<double> (*call)(const Tensor<double>&, const Tensor<double>&), const std::string& source) {
-  return {name, source,
-          [name](Chooser& c, Node& n) {
-            if (!two_broadcasting(c, n)) return false;
-            const auto& divisor = c.program[u(n.in[1])].value.data;
-            return name != "div" ||
-                   std::all_of(divisor.begin(), divisor.end(), [](double v) { return std::abs(v) > 0.2; });
-          },
+            Tensor<double> (*call)(const Tensor<double>&, const Tensor<double>&), const std::string& source,
+            bool (*allowed)(double) = nullptr) {
+  return {name,
+          source,
+          two_broadcasting,
           [f](const Node&, const In& in) {
             Array y(broadcast_shapes("", in[0]->shape, in[1]->shape));
             each(y.shape, [&](const Index& at) { y(at) = f(in[0]->seen(at), in[1]->seen(at)); });
             return y;
           },
-          [call](const Node&, const Xs& x) { return call(x[0], x[1]); }};
+          [call](const Node&, const Xs& x) { return call(x[0], x[1]); },
+          allowed};
 }
 // A view, or anything whose result is elements of its input: from(node, input shape, index) says which one,
 // or an empty index for 0.
 using From = Index (*)(const Node&, const Shape&, const Index&);
 using ResultShape = Shape (*)(const Node&, const Shape&);
-Kind picking(const std::string& name, const std::string& source, std::function<bool(Chooser&, Node&)> propose,
-             ResultShape shape, From from, Tensor<double> (*call)(const Node&, const Tensor<double>&)) {
-  return {name, source, std::move(propose),
+Kind picking(const std::string& name, const std::string& source, Kind::Propose propose, ResultShape shape,
+             From from, Tensor<double> (*call)(const Node&, const Tensor<double>&)) {
+  return {name, source, propose,
           [shape, from](const Node& n, const In& in) {
             Array y(shape(n, in[0]->shape));
             each(y.shape, [&](const Index& at) {
@@ -74,6 +74,7 @@ Kind picking(const std::string& name, const std::string& source, std::function<b
 }
 bool above_tenth(double v) { return v > 0.1; }
 bool below_three(double v) { return v < 3; }
+bool away_from_zero(double v) { return std::abs(v) > 0.2; }
 
 }  // namespace
 
@@ -132,7 +133,7 @@ std::vector<Kind> elementwise_kinds() {
           "$a * $b"),
       binary(
           "div", [](double a, double b) { return a / b; }, [](const T& a, const T& b) { return a / b; },
-          "$a / $b"),
+          "$a / $b", away_from_zero),
       binary(
           "maximum", [](double a, double b) { return a > b ? a : b; },
           [](const T& a, const T& b) { return maximum(a, b); }, "maximum($a, $b)"),
@@ -146,23 +147,24 @@ std::vector<Kind> view_kinds() {
   using T = Tensor<double>;
   const auto same = [](const Node&, const Shape& s) { return s; };
   return {
-      {"reshape", "reshape($a, {$*})",
-       [](Chooser& c, Node& n) {
-         n.in = {c.any()};
-         std::int64_t rest = c.shape_of(n.in[0]).numel();
-         while (rest > 1 && n.ints.size() < 3) {
-           const std::int64_t factor = 1 + c.below(rest);
-           if (rest % factor == 0) n.ints.push_back(factor), rest /= factor;
-         }
-         n.ints.push_back(rest);
-         return true;
-       },
-       [](const Node& n, const In& in) {
-         Array y{Shape(n.ints)};
-         y.data = in[0]->data;
-         return y;
-       },
-       [](const Node& n, const Xs& x) { return reshape(x[0], Shape(n.ints)); }},
+      kind(
+          "reshape", "reshape($a, {$*})",
+          [](Chooser& c, Node& n) {
+            n.in = {c.any()};
+            std::int64_t rest = c.shape_of(n.in[0]).numel();
+            while (rest > 1 && n.ints.size() < 3) {
+              const std::int64_t factor = 1 + c.below(rest);
+              if (rest % factor == 0) n.ints.push_back(factor), rest /= factor;
+            }
+            n.ints.push_back(rest);
+            return true;
+          },
+          [](const Node& n, const In& in) {
+            Array y{Shape(n.ints)};
+            y.data = in[0]->data;
+            return y;
+          },
+          [](const Node& n, const Xs& x) { return reshape(x[0], Shape(n.ints)); }),
       picking(
           "transpose", "transpose($a, $0, $1)",
           [](Chooser& c, Node& n) {

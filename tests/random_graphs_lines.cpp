@@ -29,10 +29,10 @@ Kind reducing(const std::string& name, double (*f)(const std::vector<double>&),
           [call](const Node& n, const Xs& x) { return call(x[0], axis_of(n), n.ints[1] != 0); }};
 }
 // f turns the values along an axis into as many others.
-Kind along(const std::string& name, std::function<bool(Chooser&, Node&)> propose,
+Kind along(const std::string& name, Kind::Propose propose,
            std::vector<double> (*f)(const std::vector<double>&, const Node&),
            Tensor<double> (*call)(const Node&, const Tensor<double>&), const std::string& source) {
-  return {name, source, std::move(propose),
+  return {name, source, propose,
           [f](const Node& n, const In& in) {
             Array y = *in[0];
             const int axis = axis_of(n);
@@ -241,104 +241,115 @@ std::vector<Kind> joint_kinds() {
     return y;
   };
   return {
-      {"matmul", "matmul($a, $b)", propose_matmul, product,
-       [](const Node&, const Xs& x) { return matmul(x[0], x[1]); }},
-      {"einsum", "einsum(\"$t\", $a, $b)", propose_einsum, product,
-       [](const Node& n, const Xs& x) { return einsum(n.text, x[0], x[1]); }},
-      {"scatter_add", "scatter_add($a, $0, $i, $b)",
-       [](Chooser& c, Node& n) { return scatter_inputs(c, n, false); }, add_at,
-       [](const Node& n, const Xs& x) { return scatter_add(x[0], axis_of(n), index_of(n), x[1]); }},
-      {"index_add", "index_add($a, $0, $i, $b)",
-       [](Chooser& c, Node& n) { return n.text = "rows", scatter_inputs(c, n, true); }, add_at,
-       [](const Node& n, const Xs& x) { return index_add(x[0], axis_of(n), index_of(n), x[1]); }},
-      {"cat", "cat<double>({$a, $b}, $0)",
-       [](Chooser& c, Node& n) {
-         if (!one_axis(c, n)) return false;
-         n.in.push_back(c.one_in(2) ? n.in[0] : c.leaf(c.shape_of(n.in[0]).replaced(axis_of(n), c.below(3))));
-         return true;
-       },
-       [](const Node& n, const In& in) {
-         const int axis = axis_of(n);
-         const std::int64_t first = in[0]->shape[axis];
-         Array y(in[0]->shape.replaced(axis, first + in[1]->shape[axis]));
-         each(y.shape, [&](const Index& at) {
-           y(at) = at[u(axis)] < first ? (*in[0])(at) : (*in[1])(with(at, axis, at[u(axis)] - first));
-         });
-         return y;
-       },
-       [](const Node& n, const Xs& x) { return cat(x, axis_of(n)); }},
-      {"stack", "stack<double>({$a, $b}, $0)",
-       [](Chooser& c, Node& n) {
-         n.in = {c.any()};
-         n.in.push_back(c.one_in(2) ? n.in[0] : c.leaf(c.shape_of(n.in[0])));
-         n.ints = {c.below(c.shape_of(n.in[0]).rank() + 1)};
-         return true;
-       },
-       [](const Node& n, const In& in) {
-         Array y(in[0]->shape.with(axis_of(n), 2));
-         each(y.shape, [&](const Index& at) { y(at) = (*in[u(at[u(n.ints[0])])])(without(at, axis_of(n))); });
-         return y;
-       },
-       [](const Node& n, const Xs& x) { return stack(x, axis_of(n)); }},
-      {"where", "where($m, $a, $b)",
-       [](Chooser& c, Node& n) {
-         return any_input(c, n) && masked(c, n) && (n.in.push_back(c.leaf(c.shape_of(n.in[0]))), true);
-       },
-       [](const Node& n, const In& in) {
-         Array y = *in[0], mask(n.constant_shape);
-         mask.data.assign(n.constants.begin(), n.constants.end());
-         each(y.shape, [&](const Index& at) { y(at) = mask.seen(at) != 0 ? (*in[0])(at) : (*in[1])(at); });
-         return y;
-       },
-       [](const Node& n, const Xs& x) { return where(mask_of(n), x[0], x[1]); }},
-      {"dropout", "dropout($a, 0.2, $m)", [](Chooser& c, Node& n) { return any_input(c, n) && masked(c, n); },
-       [](const Node& n, const In& in) {
-         Array y = *in[0], mask(n.constant_shape);
-         mask.data.assign(n.constants.begin(), n.constants.end());
-         each(y.shape, [&](const Index& at) { y(at) = mask.seen(at) != 0 ? y(at) / 0.8 : 0; });
-         return y;
-       },
-       [](const Node& n, const Xs& x) { return dropout(x[0], 0.2, mask_of(n)); }},
-      {"cross_entropy",
-       "cross_entropy($a, $i, {.ignore_index = 0, .label_smoothing = 0.1, .reduction = Reduction::none})",
-       [](Chooser& c, Node& n) {
-         if (!last_axis(c, n)) return false;
-         n.constant_shape = c.shape_of(n.in[0]).without(axis_of(n));
-         for (std::int64_t i = n.constant_shape.numel(); i-- > 0;)
-           n.constants.push_back(c.below(c.shape_of(n.in[0])[axis_of(n)]));
-         return true;
-       },
-       [](const Node& n, const In& in) {
-         Array y(n.constant_shape);
-         const int axis = axis_of(n);
-         each(y.shape, [&](const Index& at) {
-           std::vector<double> line;
-           for (std::int64_t i = 0; i < in[0]->shape[axis]; ++i)
-             line.push_back((*in[0])(inserted(at, axis, i)));
-           const std::int64_t target = n.constants[y.flat(at)];
-           const double log_sum = log_sum_exp(line);
-           for (std::size_t i = 0; target != 0 && i < line.size(); ++i)
-             y(at) +=
-                 (log_sum - line[i]) * ((i == u(target) ? 0.9 : 0) + 0.1 / static_cast<double>(line.size()));
-         });
-         return y;
-       },
-       [](const Node& n, const Xs& x) {
-         return cross_entropy(x[0], index_of(n),
-                              {.ignore_index = 0, .label_smoothing = 0.1, .reduction = Reduction::none});
-       }},
-      {"mse_loss", "mse_loss($a, $b)",
-       [](Chooser& c, Node& n) {
-         return any_input(c, n) && (n.in.push_back(c.leaf(c.shape_of(n.in[0]))), true);
-       },
-       [](const Node&, const In& in) {
-         Array y{Shape{}};
-         for (std::size_t i = 0; i < in[0]->data.size(); ++i)
-           y.data[0] += std::pow(in[0]->data[i] - in[1]->data[i], 2);
-         y.data[0] /= static_cast<double>(in[0]->data.size());
-         return y;
-       },
-       [](const Node&, const Xs& x) { return mse_loss(x[0], x[1]); }},
+      kind("matmul", "matmul($a, $b)", propose_matmul, product,
+           [](const Node&, const Xs& x) { return matmul(x[0], x[1]); }),
+      kind("einsum", "einsum(\"$t\", $a, $b)", propose_einsum, product,
+           [](const Node& n, const Xs& x) { return einsum(n.text, x[0], x[1]); }),
+      kind(
+          "scatter_add", "scatter_add($a, $0, $i, $b)",
+          [](Chooser& c, Node& n) { return scatter_inputs(c, n, false); }, add_at,
+          [](const Node& n, const Xs& x) { return scatter_add(x[0], axis_of(n), index_of(n), x[1]); }),
+      kind(
+          "index_add", "index_add($a, $0, $i, $b)",
+          [](Chooser& c, Node& n) { return n.text = "rows", scatter_inputs(c, n, true); }, add_at,
+          [](const Node& n, const Xs& x) { return index_add(x[0], axis_of(n), index_of(n), x[1]); }),
+      kind(
+          "cat", "cat<double>({$a, $b}, $0)",
+          [](Chooser& c, Node& n) {
+            if (!one_axis(c, n)) return false;
+            n.in.push_back(c.one_in(2) ? n.in[0]
+                                       : c.leaf(c.shape_of(n.in[0]).replaced(axis_of(n), c.below(3))));
+            return true;
+          },
+          [](const Node& n, const In& in) {
+            const int axis = axis_of(n);
+            const std::int64_t first = in[0]->shape[axis];
+            Array y(in[0]->shape.replaced(axis, first + in[1]->shape[axis]));
+            each(y.shape, [&](const Index& at) {
+              y(at) = at[u(axis)] < first ? (*in[0])(at) : (*in[1])(with(at, axis, at[u(axis)] - first));
+            });
+            return y;
+          },
+          [](const Node& n, const Xs& x) { return cat(x, axis_of(n)); }),
+      kind(
+          "stack", "stack<double>({$a, $b}, $0)",
+          [](Chooser& c, Node& n) {
+            n.in = {c.any()};
+            n.in.push_back(c.one_in(2) ? n.in[0] : c.leaf(c.shape_of(n.in[0])));
+            n.ints = {c.below(c.shape_of(n.in[0]).rank() + 1)};
+            return true;
+          },
+          [](const Node& n, const In& in) {
+            Array y(in[0]->shape.with(axis_of(n), 2));
+            each(y.shape,
+                 [&](const Index& at) { y(at) = (*in[u(at[u(n.ints[0])])])(without(at, axis_of(n))); });
+            return y;
+          },
+          [](const Node& n, const Xs& x) { return stack(x, axis_of(n)); }),
+      kind(
+          "where", "where($m, $a, $b)",
+          [](Chooser& c, Node& n) {
+            return any_input(c, n) && masked(c, n) && (n.in.push_back(c.leaf(c.shape_of(n.in[0]))), true);
+          },
+          [](const Node& n, const In& in) {
+            Array y = *in[0], mask(n.constant_shape);
+            mask.data.assign(n.constants.begin(), n.constants.end());
+            each(y.shape, [&](const Index& at) { y(at) = mask.seen(at) != 0 ? (*in[0])(at) : (*in[1])(at); });
+            return y;
+          },
+          [](const Node& n, const Xs& x) { return where(mask_of(n), x[0], x[1]); }),
+      kind(
+          "dropout", "dropout($a, 0.2, $m)",
+          [](Chooser& c, Node& n) { return any_input(c, n) && masked(c, n); },
+          [](const Node& n, const In& in) {
+            Array y = *in[0], mask(n.constant_shape);
+            mask.data.assign(n.constants.begin(), n.constants.end());
+            each(y.shape, [&](const Index& at) { y(at) = mask.seen(at) != 0 ? y(at) / 0.8 : 0; });
+            return y;
+          },
+          [](const Node& n, const Xs& x) { return dropout(x[0], 0.2, mask_of(n)); }),
+      kind(
+          "cross_entropy",
+          "cross_entropy($a, $i, {.ignore_index = 0, .label_smoothing = 0.1, .reduction = Reduction::none})",
+          [](Chooser& c, Node& n) {
+            if (!last_axis(c, n)) return false;
+            n.constant_shape = c.shape_of(n.in[0]).without(axis_of(n));
+            for (std::int64_t i = n.constant_shape.numel(); i-- > 0;)
+              n.constants.push_back(c.below(c.shape_of(n.in[0])[axis_of(n)]));
+            return true;
+          },
+          [](const Node& n, const In& in) {
+            Array y(n.constant_shape);
+            const int axis = axis_of(n);
+            each(y.shape, [&](const Index& at) {
+              std::vector<double> line;
+              for (std::int64_t i = 0; i < in[0]->shape[axis]; ++i)
+                line.push_back((*in[0])(inserted(at, axis, i)));
+              const std::int64_t target = n.constants[y.flat(at)];
+              const double log_sum = log_sum_exp(line);
+              for (std::size_t i = 0; target != 0 && i < line.size(); ++i)
+                y(at) += (log_sum - line[i]) *
+                         ((i == u(target) ? 0.9 : 0) + 0.1 / static_cast<double>(line.size()));
+            });
+            return y;
+          },
+          [](const Node& n, const Xs& x) {
+            return cross_entropy(x[0], index_of(n),
+                                 {.ignore_index = 0, .label_smoothing = 0.1, .reduction = Reduction::none});
+          }),
+      kind(
+          "mse_loss", "mse_loss($a, $b)",
+          [](Chooser& c, Node& n) {
+            return any_input(c, n) && (n.in.push_back(c.leaf(c.shape_of(n.in[0]))), true);
+          },
+          [](const Node&, const In& in) {
+            Array y{Shape{}};
+            for (std::size_t i = 0; i < in[0]->data.size(); ++i)
+              y.data[0] += std::pow(in[0]->data[i] - in[1]->data[i], 2);
+            y.data[0] /= static_cast<double>(in[0]->data.size());
+            return y;
+          },
+          [](const Node&, const Xs& x) { return mse_loss(x[0], x[1]); }),
   };
 }
 

@@ -225,9 +225,6 @@ $(BUILD)/precompiled/%.hpp.gch: $(BUILD)/precompiled/%.hpp
 $(BUILD)/src/random.o: FILE_FLAGS := -ffp-contract=off
 $(BUILD)/src/random.o: ALONE := 1
 
-# doctest itself is compiled here, which a macro in front of its header asks for.
-$(BUILD)/tests/main.o: ALONE := 1
-
 $(BUILD)/src/kernels/%.o: src/kernels/%.cpp $(BUILD)/config.mk
 	$(call say,$<)
 	@mkdir -p $(@D)

@@ -1,6 +1,7 @@
 // The one file that carries doctest's implementation and main(). It also keeps a log of finished test cases,
 // one line each, for tests/run.sh to count: a log survives a crash, which a closing summary does not.
 #define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
+#define DOCTEST_CONFIG_IMPLEMENT  // follows from it, but not where doctest.h was read before, precompiled
 #include <doctest/doctest.h>
 
 #include <cstdio>

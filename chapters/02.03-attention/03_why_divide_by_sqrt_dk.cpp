@@ -8,14 +8,13 @@
 #include <vector>
 
 #include "claims.hpp"
+#include "saturation.hpp"
 
 using namespace tapehead;
 using chapter::Book;
+using chapter::softmax_jacobian;
 
 namespace {
-
-// diag(a) - a aᵀ: what a small change of the scores does to the weights.
-Tensor<double> jacobian(const Tensor<double>& a) { return a * eye<double>(a.size(0)) - unsqueeze(a, 1) * a; }
 
 // One term q_c k_c. Mean 0 and variance 1 do not need a bell curve: here are two lopsided coins, all four
 // outcomes.
@@ -80,10 +79,8 @@ struct Sweep {
 
 void soften(const Tensor<double>& scores, double d_k, Series& weight, Series& slope) {
   const auto A = softmax(scores.reshape({64, 16}), -1);
-  double norms = 0;
-  for (std::int64_t i = 0; i < 64; ++i) norms += norm(jacobian(A[i])).item();
-  weight.x.push_back(d_k), weight.y.push_back(mean(max(A, -1)).item());
-  slope.x.push_back(d_k), slope.y.push_back(norms / 64);
+  weight.x.push_back(d_k), weight.y.push_back(chapter::largest_weight(A));
+  slope.x.push_back(d_k), slope.y.push_back(chapter::jacobian_norm(A));
 }
 
 Sweep every_size() {
@@ -126,13 +123,13 @@ void saturation(Book& book) {
 
   const Tensor<double> scores{24, 0, 0, 0};
   const auto a = softmax(scores, -1);
-  const auto J = jacobian(a);
+  const auto J = softmax_jacobian(a);
   fmt::print("\nsoftmax({}) = {}\nits Jacobian, at most {:.1e}\n", scores, a, max(abs(J)).item());
   book.claim("e24_one_hot")
       .values({{"weights", a}, {"jacobian", J}, {"jacobian_max_abs", max(abs(J))}})
       .holds(a.at({0}) > 1 - 1e-9 && max(abs(J)).item() < 1.2e-10,
              fmt::format("all but {:.1e} on one key, Jacobian below 1.2e-10", 1 - a.at({0})));
-  const auto J1 = jacobian(Tensor<double>{0, 1, 0});
+  const auto J1 = softmax_jacobian(Tensor<double>{0, 1, 0});
   book.claim("jacobian_one_hot").value(J1).holds(equal(J1, zeros<double>({3, 3})), "all zeros, exactly");
 }
 
@@ -144,17 +141,17 @@ void worked_example(Book& book) {
   const auto scaled = softmax(scaled_scores, -1);
   fmt::print("\nscores      {}   weights {:.8f}\n/ √64       {}   weights {:.2f}\n", scores, unscaled,
              scaled_scores, scaled);
-  fmt::print("largest Jacobian entry: {:.1e} and {:.2f}\n", max(abs(jacobian(unscaled))).item(),
-             max(abs(jacobian(scaled))).item());
+  fmt::print("largest Jacobian entry: {:.1e} and {:.2f}\n", max(abs(softmax_jacobian(unscaled))).item(),
+             max(abs(softmax_jacobian(scaled))).item());
 
   book.claim("scale_example_exps").value(exp(scores)).printed(exp(scores));
   book.claim("scale_example_unscaled")
-      .values({{"weights", unscaled}, {"jacobian", jacobian(unscaled)}})
+      .values({{"weights", unscaled}, {"jacobian", softmax_jacobian(unscaled)}})
       .printed(unscaled.slice(0, 0, 2))
       .holds(max(unscaled.slice(0, 2, 4)).item() < 1e-8, "the other two below 1e-8");
   book.claim("scale_example_scaled_scores").value(scaled_scores).printed(scaled_scores);
   book.claim("scale_example_scaled")
-      .values({{"weights", scaled}, {"jacobian", jacobian(scaled)}})
+      .values({{"weights", scaled}, {"jacobian", softmax_jacobian(scaled)}})
       .printed(scaled);
 }
 

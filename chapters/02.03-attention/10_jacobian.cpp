@@ -9,17 +9,14 @@
 #include <vector>
 
 #include "claims.hpp"
+#include "saturation.hpp"
 #include "tapehead/gradcheck.hpp"
 
 using namespace tapehead;
 using chapter::Book;
+using chapter::softmax_jacobian;
 
 namespace {
-
-// J = diag(a) - a aᵀ: J[m, l] = ∂a_m / ∂s_l = a_m (δ_ml - a_l).
-Tensor<double> softmax_jacobian(const Tensor<double>& a) {
-  return a * eye<double>(a.size(0)) - unsqueeze(a, 1) * a;
-}
 
 // The Jacobian of a softmax that shares 1 out, or of one that gives it all to one key.
 void draw(Book& book, const char* figure, const Tensor<double>& scores) {
@@ -29,6 +26,7 @@ void draw(Book& book, const char* figure, const Tensor<double>& scores) {
   book.draw(figure, J, caption);
 }
 
+// J = diag(a) - a aᵀ, that is J[m, l] = ∂a_m / ∂s_l = a_m (δ_ml - a_l), and what the tape says.
 void one(Book& book, const char* id, const char* what, const Tensor<double>& scores) {
   const auto a = softmax(scores, -1);
   const auto J = softmax_jacobian(a);
@@ -90,11 +88,8 @@ void query_path(Book& book) {
   for (const auto& [label, scale] :
        {std::pair{"no scale", 1.0}, {"1 / √d_k", 1 / std::sqrt(d)}, {"1 / d_k ", 1 / d}}) {
     const auto A = softmax(matmul(Q, K.T()) * scale, -1);
-    double size = 0;
-    for (std::int64_t i = 0; i < queries; ++i)
-      size += norm(softmax_jacobian(A[i])).item() / static_cast<double>(queries);
-    fmt::print("{:32} {:14.3f} {:13.3f}\n", label, mean(max(A, -1)).item(), size);
-    sizes.push_back(size);
+    sizes.push_back(chapter::jacobian_norm(A));
+    fmt::print("{:32} {:14.3f} {:13.3f}\n", label, chapter::largest_weight(A), sizes.back());
   }
   book.expect("more gradient gets through the softmax with the scale than without",
               sizes[1] > 1.5 * sizes[0]);

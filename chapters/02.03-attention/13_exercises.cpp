@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "claims.hpp"
+#include "saturation.hpp"
 
 using namespace tapehead;
 using chapter::Book;
@@ -50,11 +51,10 @@ void inside_the_hull(Book& book) {
 // 3. Scores 12, 6, 0 at d_k = 36, raw and scaled.
 void the_scale(Book& book) {
   const Tensor<double> raw{12, 6, 0}, scaled = raw / std::sqrt(36.0);
-  const auto jacobian = [](const Tensor<double>& a) { return a * eye<double>(3) - unsqueeze(a, 1) * a; };
   const auto with_sum = [](const Tensor<double>& e) { return cat<double>({e, sum(e, 0, true)}); };
   for (const bool scale : {false, true}) {
     const auto s = scale ? scaled : raw;
-    const auto a = softmax(s, -1), e = exp(s - max(s)), J = jacobian(a);
+    const auto a = softmax(s, -1), e = exp(s - max(s)), J = chapter::softmax_jacobian(a);
     fmt::print("{} {}: weights {:.5f}, largest Jacobian entry {:.4f}\n", scale ? "  " : "3.", s, a,
                max(abs(J)).item());
     book.claim(scale ? "ex3b_exps" : "ex3a_exps").values({{"exps", e}, {"sum", sum(e)}}).printed(with_sum(e));

@@ -69,7 +69,7 @@ int main(int, char** argv) {
   if (test == "no words") book.draw("nothing", eye<double>(2));
   if (test == "float") book.claim("silent").values({{"deep/m", Tensor<float>{1000.0019f, 1}}});
   else if (test == "float wrong") book.claim("silent").values({{"deep/m", Tensor<float>{1000.0022f, 1}}});
-  else if (test == "shape") book.claim("silent").values({{"deep/m", Tensor<double>{{1000, 1}}}});
+  else if (test == "shape") book.claim("silent", {{"deep/m", Tensor<double>{{1000, 1}}}});
   else if (test == "aside") book.claim("silent").aside("deep");
   else if (test != "left") book.claim("silent").values({{"deep/m", Tensor<double>{1000, 1}}});
   book.claim("infinite").value(Tensor<double>{inf, test == "sign" ? inf : -inf, test == "no nan" ? 0 : nan});

@@ -71,8 +71,7 @@ void soft(Book& book) {
   const Tensor<double> blend = matmul(weights, V);
   fmt::print("\nweights = {}\n0.7 v3 + 0.3 v7 = {}\n", round(weights, 3), blend);
 
-  book.claim("soft_blend_weights")
-      .values({{"sum", sum(weights)}})
+  book.claim("soft_blend_weights", {{"sum", sum(weights)}})
       .holds(allclose(blend, 0.7 * V[3] + 0.3 * V[7], 0, 1e-14), "softmax gives 0.7 and 0.3, their sum is 1");
 
   // And what no dict can do: say how the answer changes with the question.

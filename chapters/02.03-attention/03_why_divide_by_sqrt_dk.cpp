@@ -24,8 +24,7 @@ double one_term(Book& book) {
   const auto product = unsqueeze(q, 1) * k, chance = unsqueeze(p_q, 1) * p_k;
   const auto mean = sum(chance * product);
   const auto variance = sum(chance * product * product) - mean * mean;
-  book.claim("var_one_term")
-      .values({{"mean", mean}, {"var", variance}})
+  book.claim("var_one_term", {{"mean", mean}, {"var", variance}})
       .holds(std::abs(variance.item() - 1) < 1e-14, "mean 0, variance 1, of two lopsided coins too");
   return variance.item();
 }
@@ -42,29 +41,26 @@ void spread_of_scores(Book& book, double one) {
     fmt::print("{:5} {:9.0f} {:8.1f} {:12.1f} {:7.1f} {:17.0f} {:13.2f}\n", d_k, variance,
                std::sqrt(variance), var(s, {}, 0).item(), std_dev(s, {}, 0).item(), variance * scale * scale,
                var(s * scale, {}, 0).item());
-    book.claim(fmt::format("var_qk_{}", d_k))
-        .values({{"variance", variance},
-                 {"std", std::sqrt(variance)},
-                 {"scaled_variance", variance * scale * scale},
-                 {"scaled_std", std::sqrt(variance) * scale},
-                 {"sample_mean", mean(s)},
-                 {"sample_var", var(s, {}, 0)},
-                 {"sample_std", std_dev(s, {}, 0)},
-                 {"sample_scaled_var", var(s * scale, {}, 0)},
-                 {"sample_abs_max", max(abs(s))}})
+    book.claim(fmt::format("var_qk_{}", d_k), {{"variance", variance},
+                                               {"std", std::sqrt(variance)},
+                                               {"scaled_variance", variance * scale * scale},
+                                               {"scaled_std", std::sqrt(variance) * scale},
+                                               {"sample_mean", mean(s)},
+                                               {"sample_var", var(s, {}, 0)},
+                                               {"sample_std", std_dev(s, {}, 0)},
+                                               {"sample_scaled_var", var(s * scale, {}, 0)},
+                                               {"sample_abs_max", max(abs(s))}})
         .printed(std::sqrt(variance));
   }
   const auto is = [](double x, double y) { return std::abs(x - y) < 1e-14; };
-  book.claim("var_scaled")
-      .values({{"variance", 64 * one / 64}})
+  book.claim("var_scaled", {{"variance", 64 * one / 64}})
       .holds(is(64 * one / 64, 1), "d_k / d_k = 1, whatever d_k");
-  book.claim("var_divide_by_dk")
-      .values({{"variance", 64 * one / (64 * 64)}, {"std", std::sqrt(64 * one) / 64}})
+  book.claim("var_divide_by_dk", {{"variance", 64 * one / (64 * 64)}, {"std", std::sqrt(64 * one) / 64}})
       .holds(is(64 * one / (64 * 64), 1 / 64.0),
              "d_k / d_k² = 1/64 at d_k = 64: too flat, as unscaled is too sharp");
   const double tail = std::erfc(20 / 8.0 / std::sqrt(2.0)), mean_abs = 8 * std::sqrt(2 / std::acos(-1));
-  book.claim("raw_scores_64")
-      .values({{"std", std::sqrt(64 * one)}, {"normal_tail_at_20", tail}, {"normal_mean_abs", mean_abs}})
+  book.claim("raw_scores_64",
+             {{"std", std::sqrt(64 * one)}, {"normal_tail_at_20", tail}, {"normal_mean_abs", mean_abs}})
       .holds(mean_abs > 4 && mean_abs < 12 && tail > 0.005 && tail < 0.05,
              fmt::format("{:.1f} on average, beyond ±20 one in {:.0f}", mean_abs, 1 / tail));
 }
@@ -125,8 +121,7 @@ void saturation(Book& book) {
   const auto a = softmax(scores, -1);
   const auto J = softmax_jacobian(a);
   fmt::print("\nsoftmax({}) = {}\nits Jacobian, at most {:.1e}\n", scores, a, max(abs(J)).item());
-  book.claim("e24_one_hot")
-      .values({{"weights", a}, {"jacobian", J}, {"jacobian_max_abs", max(abs(J))}})
+  book.claim("e24_one_hot", {{"weights", a}, {"jacobian", J}, {"jacobian_max_abs", max(abs(J))}})
       .holds(a.at({0}) > 1 - 1e-9 && max(abs(J)).item() < 1.2e-10,
              fmt::format("all but {:.1e} on one key, Jacobian below 1.2e-10", 1 - a.at({0})));
   const auto J1 = softmax_jacobian(Tensor<double>{0, 1, 0});
@@ -145,13 +140,11 @@ void worked_example(Book& book) {
              max(abs(softmax_jacobian(scaled))).item());
 
   book.claim("scale_example_exps").value(exp(scores)).printed(exp(scores));
-  book.claim("scale_example_unscaled")
-      .values({{"weights", unscaled}, {"jacobian", softmax_jacobian(unscaled)}})
+  book.claim("scale_example_unscaled", {{"weights", unscaled}, {"jacobian", softmax_jacobian(unscaled)}})
       .printed(unscaled.slice(0, 0, 2))
       .holds(max(unscaled.slice(0, 2, 4)).item() < 1e-8, "the other two below 1e-8");
   book.claim("scale_example_scaled_scores").value(scaled_scores).printed(scaled_scores);
-  book.claim("scale_example_scaled")
-      .values({{"weights", scaled}, {"jacobian", softmax_jacobian(scaled)}})
+  book.claim("scale_example_scaled", {{"weights", scaled}, {"jacobian", softmax_jacobian(scaled)}})
       .printed(scaled);
 }
 

@@ -42,8 +42,8 @@ void stable_softmax(Book& book) {
   const Tensor<double> x{1000, 0};
   const auto naive = exp(x) / sum(exp(x));
   fmt::print("naive softmax of {}: {}    stable: {}\n\n", x, naive, softmax(x));
-  book.claim("naive_softmax_overflow")
-      .values({{"exp_1000", exp(scalar(1000.0))}, {"naive", naive}, {"stable", softmax(x)}})
+  book.claim("naive_softmax_overflow",
+             {{"exp_1000", exp(scalar(1000.0))}, {"naive", naive}, {"stable", softmax(x)}})
       .holds(std::isnan(naive.at({0})) && std::isnan(naive.at({1})),
              "inf / inf is NaN, but 0's share is 1 / inf = 0");
 
@@ -54,8 +54,7 @@ void stable_softmax(Book& book) {
       .holds(min(e).item() > 0, "exp(-1000) is 0 in double: the range is [0, 1]");
 
   const Tensor<double> z{1, 2, 3};
-  book.claim("shift_identity")
-      .values({{"softmax", softmax(z)}, {"shifted", softmax(z - 1000.0)}})
+  book.claim("shift_identity", {{"softmax", softmax(z)}, {"shifted", softmax(z - 1000.0)}})
       .holds(allclose(softmax(z), softmax(z - 1000.0), 0, 1e-14), "equal to the last bit but one");
 }
 
@@ -80,10 +79,9 @@ void sanity_check(Book& book) {
   book.draw("sanity_weights", w);
 
   const auto S = matmul(Q, K.T()) / std::sqrt(4.0);
-  book.claim("sanity_weights").values({{"scores", S}, {"weights", w}}).printed(w);
+  book.claim("sanity_weights", {{"scores", S}, {"weights", w}}).printed(w);
   book.claim("sanity_output").value(out).printed(out);
-  book.claim("sanity_rows_sum")
-      .values({{"sum", sum(w)}, {"allclose", allclose(sum(w, -1), ones<double>({1}))}})
+  book.claim("sanity_rows_sum", {{"sum", sum(w)}, {"allclose", allclose(sum(w, -1), ones<double>({1}))}})
       .holds(std::abs(sum(w).item() - 1) < 1e-14, "they sum to 1");
   book.claim("sanity_prose_068").value(w.at({0, 1})).printed(w.at({0, 1}));
   const bool untouched = rng.rand({}).item() == NumpyRandom(0).rand({}).item();
@@ -91,8 +89,7 @@ void sanity_check(Book& book) {
   book.expect("the generator is as it was seeded", untouched);
   book.claim("sanity_value_comment").value(V).printed(V.select(1, 0));
   const double cosine = matmul(Q[0], K[1]).item() / (norm(Q[0]).item() * norm(K[1]).item());
-  book.claim("sanity_alignment")
-      .values({{"cosine", cosine}})
+  book.claim("sanity_alignment", {{"cosine", cosine}})
       .holds(cosine > 0.99, fmt::format("cosine {:.4f}", cosine));
 
   // The ladder: the same from the smallest primitives, from the listing above, and from the library.
@@ -112,8 +109,8 @@ void hard_retrieval_in_the_limit(Book& book) {
     rest.push_back(w.at({0, 0}) + w.at({0, 2}));
     fmt::print("{:5} {:18.12f} {:20.3g}\n", component, weight.back(), rest.back());
   }
-  book.claim("query_limit")
-      .values({{"weight_key1", from_vector(weight, {7})}, {"one_minus", from_vector(rest, {7})}})
+  book.claim("query_limit",
+             {{"weight_key1", from_vector(weight, {7})}, {"one_minus", from_vector(rest, {7})}})
       .holds(weight.back() == 1, "the weight is exactly 1 in double from q[1] = 100 on");
 
   Series one{"key 1"}, others{"key 0, and key 2"};
@@ -126,12 +123,11 @@ void hard_retrieval_in_the_limit(Book& book) {
 
   const Tensor<double> Q30{{0.1, 30.0, 0.1, 0.0}};
   const auto [out, w] = scaled_dot_product_attention(Q30, K, V);
-  book.claim("query30")
-      .values({{"scores", matmul(Q30, K.T()) / std::sqrt(4.0)},
-               {"weights", w},
-               {"output", out},
-               {"weight_key1_real", w.at({0, 1})},
-               {"one_minus_weight_key1", w.at({0, 0}) + w.at({0, 2})}})
+  book.claim("query30", {{"scores", matmul(Q30, K.T()) / std::sqrt(4.0)},
+                         {"weights", w},
+                         {"output", out},
+                         {"weight_key1_real", w.at({0, 1})},
+                         {"one_minus_weight_key1", w.at({0, 0}) + w.at({0, 2})}})
       .holds(w.at({0, 1}) > 1 - 1e-6 && allclose(out, full<double>({1, 2}, 20), 0, 1e-12),
              fmt::format("1 - {:.2e}, and [20, 20]", 1 - w.at({0, 1})));
 }

@@ -48,8 +48,7 @@ void causal_attention(Book& book) {
       .note("the matrix printed first, equal to NumPy's to 1e-12");
   book.claim("causal_demo_output").value(out).note("equal to NumPy's to 1e-12");
   const bool none = equal(triu(w, 1), zeros<double>({n, n}));
-  book.claim("causal_no_leak")
-      .values({{"strict_upper_triangle_all_zero", none}})
+  book.claim("causal_no_leak", {{"strict_upper_triangle_all_zero", none}})
       .holds(none, "exactly zero, not nearly");
   book.claim("causal_row0").value(w[0]).printed(w[0]);
   book.expect("so the output of token 0 is its own value", equal(out[0], V[0]));
@@ -97,12 +96,11 @@ void what_to_fill_with(Book& book) {
               std::isnan(softmax(round_to(float16, full<double>({4}, -1e9)), -1).at({0})));
 
   const auto as_float16 = [](double x) { return round_to(float16, scalar(x)).item(); };
-  book.claim("low_precision_fill")
-      .values({{"float16", as_float16(-1e9)},
-               {"float32", -1e9f},
-               {"float16_lowest", as_float16(-65504)},
-               {"float32_lowest", std::numeric_limits<float>::lowest()},
-               {"float64_lowest", std::numeric_limits<double>::lowest()}})
+  book.claim("low_precision_fill", {{"float16", as_float16(-1e9)},
+                                    {"float32", -1e9f},
+                                    {"float16_lowest", as_float16(-65504)},
+                                    {"float32_lowest", std::numeric_limits<float>::lowest()},
+                                    {"float64_lowest", std::numeric_limits<double>::lowest()}})
       .holds(std::isinf(as_float16(-1e9)) && static_cast<double>(-1e9f) == -1e9,
              "-1e9 is exact in float32; in float16 it would be -inf, whose lowest number is -65504");
 }

@@ -11,7 +11,7 @@
 #include "claims.hpp"
 
 using namespace tapehead;
-using chapter::Book;
+using namespace chapter;
 
 namespace {
 
@@ -103,15 +103,14 @@ void figures(Book& book) {
   const auto Q = rng.randn({4, 8}), K = rng.randn({4, 8}), V = rng.randn({4, 8});
   const auto in_double = sdpa(Q, K, V, {}, 0, true);
   const auto in_float = sdpa(to<float>(Q), to<float>(K), to<float>(V), {}, 0, true);
-  const double apart = max(abs(in_double - to<double>(in_float))).item();
+  const double off = apart(in_double, to<double>(in_float));
   book.claim("byte_for_byte")
       .aside("max_abs_diff_float32_vs_float64")  // how far apart depends on the kernels
-      .holds(apart == 0, fmt::format("the same formula, and {} apart: float32 here, float64 there",
-                                     apart > 0 && apart < 1e-6 ? "less than 1e-6" : "too far"));
+      .holds(off == 0, fmt::format("the same formula, and {} apart: float32 here, float64 there",
+                                   off > 0 && off < 1e-6 ? "less than 1e-6" : "too far"));
   const auto top_left = causal_mask(1, 6, Align::top_left),
              bottom_right = causal_mask(1, 6, Align::bottom_right);
-  book.claim("decode_alignment")
-      .values({{"top_left", top_left}, {"bottom_right", bottom_right}})
+  book.claim("decode_alignment", {{"top_left", top_left}, {"bottom_right", bottom_right}})
       .holds(sum(to<double>(top_left)).item() == 1 && top_left.at({0, 0}),
              "1 of 6 keys; bottom-right sees all 6");
 }

@@ -72,19 +72,18 @@ int main(int, char** argv) {
                {"sum_float64", sum(y2)}})
       .holds(y.shape() == Shape{2, 5, 16},
              fmt::format("{}, and the 160 numbers that PyTorch gives", y.shape().str()));
-  book.claim("self_attention_backward")
-      .values({{"x_grad", grad[x]},
-               {"x_grad_float64", grad[x]},
-               {"x_grad_float64", grad2[x2]},
-               {"abs_sum", sum(abs(grad[x]))},
-               {"W_q_grad_float64", grad[attn.W_q.weight]},
-               {"W_q_grad_float64", grad2[twin.W_q.weight]},
-               {"W_k_grad_float64", grad[attn.W_k.weight]},
-               {"W_k_grad_float64", grad2[twin.W_k.weight]},
-               {"W_v_grad_float64", grad[attn.W_v.weight]},
-               {"W_v_grad_float64", grad2[twin.W_v.weight]},
-               {"W_o_grad_float64", grad[attn.W_o.weight]},
-               {"W_o_grad_float64", grad2[twin.W_o.weight]}})
+  book.claim("self_attention_backward", {{"x_grad", grad[x]},
+                                         {"x_grad_float64", grad[x]},
+                                         {"x_grad_float64", grad2[x2]},
+                                         {"abs_sum", sum(abs(grad[x]))},
+                                         {"W_q_grad_float64", grad[attn.W_q.weight]},
+                                         {"W_q_grad_float64", grad2[twin.W_q.weight]},
+                                         {"W_k_grad_float64", grad[attn.W_k.weight]},
+                                         {"W_k_grad_float64", grad2[twin.W_k.weight]},
+                                         {"W_v_grad_float64", grad[attn.W_v.weight]},
+                                         {"W_v_grad_float64", grad2[twin.W_v.weight]},
+                                         {"W_o_grad_float64", grad[attn.W_o.weight]},
+                                         {"W_o_grad_float64", grad2[twin.W_o.weight]}})
       .holds(sum(abs(grad[x])).item() > 0, "True, and the gradients that PyTorch gives");
 
   // The causality that the listing's comment speaks of: another last token leaves the outputs before it as
@@ -92,8 +91,7 @@ int main(int, char** argv) {
   const auto last = eq(unsqueeze(arange<std::int64_t>(L), 1), scalar<std::int64_t>(L - 1));  // (L, 1)
   const auto changed = attn(where(last, detach(x) + 1, detach(x)));
   const bool unchanged = equal(changed.slice(1, 0, L - 1), detach(y).slice(1, 0, L - 1));
-  book.claim("self_attention_causality")
-      .values({{"earlier_outputs_unchanged", unchanged}})
+  book.claim("self_attention_causality", {{"earlier_outputs_unchanged", unchanged}})
       .note("the listing does not check it; here x[:, -1] += 1 leaves every earlier output as it was");
 
   // And it trains: a few steps down the gradient of a loss that asks for the input shifted by one token.

@@ -10,11 +10,9 @@
 #include "claims.hpp"
 
 using namespace tapehead;
-using chapter::Book;
+using namespace chapter;
 
 namespace {
-
-double apart(const Tensor<float>& a, const Tensor<float>& b) { return max(abs(a - b)).item(); }
 
 // How it can do without the matrix. After m keys it holds three things: the largest score so far, the sum of
 // exponentials, and the blend of values; together they are exactly attention over those m keys, and the next

@@ -102,12 +102,10 @@ int main(int, char** argv) {
 
   const double n = 8192, bytes = 4 * entries(n);
   book.claim("scores_entries_8192").value(entries(n)).printed(entries(n));
-  book.claim("scores_bytes_8192")
-      .values({{"bytes", bytes}, {"MB", bytes / 1e6}, {"MiB", bytes / (1 << 20)}})
+  book.claim("scores_bytes_8192", {{"bytes", bytes}, {"MB", bytes / 1e6}, {"MiB", bytes / (1 << 20)}})
       .printed(bytes / 1e6);
   const double all = bytes * 32 * 32;
-  book.claim("scores_bytes_32x32")
-      .values({{"bytes", all}, {"GB", all / 1e9}, {"GiB", all / (1 << 30)}})
+  book.claim("scores_bytes_32x32", {{"bytes", all}, {"GB", all / 1e9}, {"GiB", all / (1 << 30)}})
       .printed(all / 1e9)
       .note("274.877906944 GB exactly: 32 * 32 times the unrounded 268.435456 MB");
   const double ratio = multiply_adds(2 * n, 64) / multiply_adds(n, 64);

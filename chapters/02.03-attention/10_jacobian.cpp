@@ -13,16 +13,15 @@
 #include "tapehead/gradcheck.hpp"
 
 using namespace tapehead;
-using chapter::Book;
-using chapter::softmax_jacobian;
+using namespace chapter;
 
 namespace {
 
 // The Jacobian of a softmax that shares 1 out, or of one that gives it all to one key.
 void draw(Book& book, const char* figure, const Tensor<double>& scores) {
   const auto J = softmax_jacobian(softmax(scores, -1));
-  auto caption = chapter::heatmap_caption(figure);
-  caption.description = fmt::format("4 by 4 Jacobian; its largest entry is {:.2g}", max(abs(J)).item());
+  auto caption = heatmap_caption(figure);
+  caption.description = fmt::format("4 by 4 Jacobian; its largest entry is {:.2g}", largest(J));
   book.draw(figure, J, caption);
 }
 
@@ -32,12 +31,11 @@ void one(Book& book, const char* id, const char* what, const Tensor<double>& sco
   const auto J = softmax_jacobian(a);
   const auto by_tape = jacobian([](const Tensor<double>& s) { return softmax(s, -1); }, scores);
   fmt::print("{}: a = {}\n{}\n", what, round(a, 4), round(J, 4));
-  fmt::print("largest entry {:.3g}, Frobenius norm {:.3g}\n\n", max(abs(J)).item(), norm(J).item());
-  book.claim(id)
-      .values({{"J", J},
-               {"max_abs", max(abs(J))},
-               {"frobenius", norm(J)},
-               {"row_sums_max_abs", max(abs(sum(J, 1)))}})
+  fmt::print("largest entry {:.3g}, Frobenius norm {:.3g}\n\n", largest(J), norm(J).item());
+  book.claim(id, {{"J", J},
+                  {"max_abs", largest(J)},
+                  {"frobenius", norm(J)},
+                  {"row_sums_max_abs", largest(sum(J, 1))}})
       .holds(allclose(by_tape, J, 0, 1e-14), "the same as the tape sends back from each weight in turn");
 }
 
@@ -88,8 +86,8 @@ void query_path(Book& book) {
   for (const auto& [label, scale] :
        {std::pair{"no scale", 1.0}, {"1 / √d_k", 1 / std::sqrt(d)}, {"1 / d_k ", 1 / d}}) {
     const auto A = softmax(matmul(Q, K.T()) * scale, -1);
-    sizes.push_back(chapter::jacobian_norm(A));
-    fmt::print("{:32} {:14.3f} {:13.3f}\n", label, chapter::largest_weight(A), sizes.back());
+    sizes.push_back(jacobian_norm(A));
+    fmt::print("{:32} {:14.3f} {:13.3f}\n", label, largest_weight(A), sizes.back());
   }
   book.expect("more gradient gets through the softmax with the scale than without",
               sizes[1] > 1.5 * sizes[0]);

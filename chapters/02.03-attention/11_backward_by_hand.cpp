@@ -10,7 +10,7 @@
 #include "claims.hpp"
 
 using namespace tapehead;
-using chapter::Book;
+using namespace chapter;
 
 namespace {
 
@@ -43,12 +43,7 @@ Both<T> forward_and_backward(const Tensor<T>& Q, const Tensor<T>& K, const Tenso
 }
 
 template <class T>
-double apart(const Tensor<T>& a, const Tensor<T>& b) {
-  return static_cast<double>(max(abs(a - b)).item());
-}
-
-template <class T>
-void give(chapter::Claim& claim, const Both<T>& g) {
+void give(Claim& claim, const Both<T>& g) {
   claim.values({{"float64/S", g.S},
                 {"float64/A", g.A},
                 {"float64/O", g.O},
@@ -105,13 +100,12 @@ int main(int, char** argv) {
       .aside("autograd_float32")
       .aside("max_abs_err")  // PyTorch's own rounding, and its size
       .holds(std::max({err[0], err[1], err[2]}) < 1e-6, "below 1e-6 in float");
-  book.claim("hand_backward_D")
-      .values({{"D", g2.D}, {"max_abs_diff", apart(g2.D, sum(g2.A * g2.dA, -1, true))}})
+  book.claim("hand_backward_D", {{"D", g2.D}, {"max_abs_diff", apart(g2.D, sum(g2.A * g2.dA, -1, true))}})
       .holds(allclose(g2.D, sum(g2.A * g2.dA, -1, true), 0, 1e-14), "both sides, row by row, to 1e-14");
   book.claim("four_products").value(products()).printed(products());
 
   book.draw("dS", g2.dS);
-  const double row = max(abs(sum(g2.dS, -1))).item();
+  const double row = largest(sum(g2.dS, -1));
   book.expect("each row of dS sums to 0: softmax does not care for what all scores share", row < 1e-14);
 
   const auto h = attention_backward(Q, K, V, dO);

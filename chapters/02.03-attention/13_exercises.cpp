@@ -11,7 +11,7 @@
 #include "saturation.hpp"
 
 using namespace tapehead;
-using chapter::Book;
+using namespace chapter;
 
 namespace {
 
@@ -22,10 +22,9 @@ void three_roles(Book& book) {
   const Tensor<double> x{{1, 0}, {1, 1}, {0, 2}};
   const auto S = matmul(x, x.T()) / std::sqrt(2.0);
   const auto A = softmax(S, -1);
-  const double asymmetry = max(abs(A - A.T())).item();
+  const double asymmetry = apart(A, A.T());
   fmt::print("1. query = key = x: scores\n{}\n   weights\n{}\n", round(S, 3), round(A, 3));
-  book.claim("ex1_symmetry")
-      .values({{"scores", S}, {"weights", A}, {"max_abs_asymmetry", asymmetry}})
+  book.claim("ex1_symmetry", {{"scores", S}, {"weights", A}, {"max_abs_asymmetry", asymmetry}})
       .holds(asymmetry < 1e-12,
              fmt::format("the scores are symmetric, the weights are not: each row has its own sum; "
                          "they differ by up to {:.3f}",
@@ -38,8 +37,7 @@ void inside_the_hull(Book& book) {
   fmt::print("\n2. a V = {}\n", matmul(a, V));
   book.claim("ex2_output").value(matmul(a, V)).printed(matmul(a, V));
   const double furthest = max(V.select(1, 0)).item();
-  book.claim("ex2_hull")
-      .values({{"max_first_coordinate", furthest}})
+  book.claim("ex2_hull", {{"max_first_coordinate", furthest}})
       .holds(furthest < 12, fmt::format("no value, and so no blend, goes beyond {}", furthest));
   const Tensor<double> apart{0, -800};
   book.claim("ex2_positive")
@@ -54,11 +52,11 @@ void the_scale(Book& book) {
   const auto with_sum = [](const Tensor<double>& e) { return cat<double>({e, sum(e, 0, true)}); };
   for (const bool scale : {false, true}) {
     const auto s = scale ? scaled : raw;
-    const auto a = softmax(s, -1), e = exp(s - max(s)), J = chapter::softmax_jacobian(a);
+    const auto a = softmax(s, -1), e = exp(s - max(s)), J = softmax_jacobian(a);
     fmt::print("{} {}: weights {:.5f}, largest Jacobian entry {:.4f}\n", scale ? "  " : "3.", s, a,
-               max(abs(J)).item());
-    book.claim(scale ? "ex3b_exps" : "ex3a_exps").values({{"exps", e}, {"sum", sum(e)}}).printed(with_sum(e));
-    book.claim(scale ? "ex3b_weights" : "ex3a_weights").values({{"weights", a}, {"jacobian", J}}).printed(a);
+               largest(J));
+    book.claim(scale ? "ex3b_exps" : "ex3a_exps", {{"exps", e}, {"sum", sum(e)}}).printed(with_sum(e));
+    book.claim(scale ? "ex3b_weights" : "ex3a_weights", {{"weights", a}, {"jacobian", J}}).printed(a);
     book.claim(scale ? "ex3c_scaled" : "ex3c_raw").value(a).printed(a);
   }
 }
@@ -70,8 +68,7 @@ void minus_infinity(Book& book) {
   const auto zeroed = softmax(masked_fill(scores, forbidden, 0), -1),
              removed = softmax(masked_fill(scores, forbidden, -inf), -1);
   fmt::print("4. key 1 forbidden: filled with 0 {}, with -inf {}\n", round(zeroed, 3), round(removed, 3));
-  book.claim("ex4a_zero_mask")
-      .values({{"filled_with_zero", zeroed}, {"filled_with_minus_inf", removed}})
+  book.claim("ex4a_zero_mask", {{"filled_with_zero", zeroed}, {"filled_with_minus_inf", removed}})
       .holds(zeroed.at({1}) > 0 && removed.at({1}) == 0,
              fmt::format("{:.2f} with 0, none with -inf", zeroed.at({1})));
   book.claim("ex4b_partial")
@@ -85,15 +82,14 @@ void minus_infinity(Book& book) {
   const auto uniform = softmax(full<double>({4}, -1e9), -1);
   fmt::print("   all forbidden: -inf {}, -1e9 {}, EmptyRows::zero {}\n", softmax(nothing, -1), uniform,
              softmax(nothing, -1, EmptyRows::zero));
-  book.claim("ex4b_fully_masked")
-      .values({{"minus_inf", softmax(nothing, -1)},
-               {"zero_convention", softmax(nothing, -1, EmptyRows::zero)},
-               {"replaced_by_1e9", uniform},
-               {"replaced_by_float32_min", softmax(full<float>({4}, lowest), -1)},
-               {"added_1e9_float32", softmax(row32 - 1e9, -1)},
-               {"added_1e9_float64", softmax(row - 1e9, -1)},
-               {"added_float32_min_float32", softmax(row32 + lowest, -1)},
-               {"unmasked", softmax(row, -1)}})
+  book.claim("ex4b_fully_masked", {{"minus_inf", softmax(nothing, -1)},
+                                   {"zero_convention", softmax(nothing, -1, EmptyRows::zero)},
+                                   {"replaced_by_1e9", uniform},
+                                   {"replaced_by_float32_min", softmax(full<float>({4}, lowest), -1)},
+                                   {"added_1e9_float32", softmax(row32 - 1e9, -1)},
+                                   {"added_1e9_float64", softmax(row - 1e9, -1)},
+                                   {"added_float32_min_float32", softmax(row32 + lowest, -1)},
+                                   {"unmasked", softmax(row, -1)}})
       .holds(std::isnan(sum(softmax(nothing, -1)).item()) && uniform.at({0}) == 0.25,
              "NaN, and 1/4 each; added instead of filled in, -1e9 in double leaves the row as it was");
 }

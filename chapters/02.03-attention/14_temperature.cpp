@@ -47,12 +47,11 @@ int main(int, char** argv) {
     const auto [out, w] = scaled_dot_product_attention(Q, K, V, {}, t);
     const auto line = fmt::format("{} {} {}", tau, round(w, 3), round(out, 2));
     fmt::print("{}\n", line);
-    book.claim(fmt::format("ex5_tau_{}", tau))
-        .values({{"scores", matmul(Q, K.T()) / 2 / t},
-                 {"weights", w},
-                 {"output", out},
-                 {"rounded3", round(w, 3)},
-                 {"real_weights", w[0]}})
+    book.claim(fmt::format("ex5_tau_{}", tau), {{"scores", matmul(Q, K.T()) / 2 / t},
+                                                {"weights", w},
+                                                {"output", out},
+                                                {"rounded3", round(w, 3)},
+                                                {"real_weights", w[0]}})
         .note(line);
   }
 
@@ -61,8 +60,8 @@ int main(int, char** argv) {
   const auto twenty = full<double>({1, 2}, 20);
   fmt::print("\ntau = 0.001: {} {}\ntau = 1e6:   {} {}\n", round(cold, 3), round(cold_out, 2), round(hot, 3),
              round(hot_out, 2));
-  book.claim("ex5_limits")
-      .values(
+  book.claim(
+          "ex5_limits",
           {{"cold/weights", cold}, {"cold/output", cold_out}, {"hot/weights", hot}, {"hot/output", hot_out}})
       .holds(equal(cold, Tensor<double>{{0, 1, 0}}) &&
                  allclose(hot, full<double>({1, 3}, 1.0 / 3), 0, 1e-6) && allclose(cold_out, twenty) &&

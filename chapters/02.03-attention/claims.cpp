@@ -138,7 +138,7 @@ Claim& Claim::value(const Numbers& ours) {
   return *this;
 }
 
-Claim& Claim::values(std::initializer_list<std::pair<std::string, Numbers>> ours) {
+Claim& Claim::values(Values ours) {
   for (const auto& [name, numbers] : ours) {
     given_.push_back("exact/" + name);
     compare(given_.back(), numbers, numbers.tolerance);
@@ -209,11 +209,11 @@ Book::Book(const std::string& program, const std::string& title)
   fmt::print("\n{}\n\n", coloured("2.3  " + title, "1"));
 }
 
-Claim& Book::claim(const std::string& id) {
+Claim& Book::claim(const std::string& id, Values ours) {
   for (const Claim& claim : claims_)
     if (claim.entry_.id == id) throw ValueError("Book::claim: " + id + " was claimed before");
   for (const Entry& entry : entries_)
-    if (entry.id == id) return claims_.emplace_back(entry);
+    if (entry.id == id) return claims_.emplace_back(entry).values(ours);
   throw ValueError("Book::claim: the book has no entry " + id);
 }
 

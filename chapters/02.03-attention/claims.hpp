@@ -14,7 +14,7 @@
 // and keeps them for the report.
 //
 //   Book book(argv[0], "A From-Scratch Implementation in NumPy");
-//   book.claim("sanity_weights").values({{"scores", S}, {"weights", w}}).printed(w);
+//   book.claim("sanity_weights", {{"scores", S}, {"weights", w}}).printed(w);
 //   return book.close();
 
 namespace chapter {
@@ -56,6 +56,9 @@ enum class Verdict {
 };
 const char* name(Verdict verdict);
 
+/// Our values of an entry's exact ones, by name.
+using Values = std::initializer_list<std::pair<std::string, Numbers>>;
+
 /// What the engine makes of one entry.
 class Claim {
  public:
@@ -63,7 +66,7 @@ class Claim {
 
   /// Our value of the entry's exact one; or of each of them, by name. None may be left out.
   Claim& value(const Numbers& ours);
-  Claim& values(std::initializer_list<std::pair<std::string, Numbers>> ours);
+  Claim& values(Values ours);
   /// An exact value, or with "torch" all of torch/…, that is not compared. Say why beside it.
   Claim& aside(const std::string& field);
   /// Our draw of one of the entry's inputs, which must be the reference's bit for bit.
@@ -100,8 +103,9 @@ class Book {
   /// Prints the section's title. `program` is argv[0]: results and figures go beside it.
   Book(const std::string& program, const std::string& title);
 
-  /// The entry of that name. Throws ValueError where the book has none, or it was claimed before.
-  Claim& claim(const std::string& id);
+  /// The entry of that name, and our values. Throws ValueError where the book has none, or it was claimed
+  /// before.
+  Claim& claim(const std::string& id, Values ours = {});
   /// Something of our own that must be true, beside the book's entries.
   void expect(const std::string& what, bool holds);
   /// Shows the matrix in the terminal and draws it into figures/NAME.svg beside the program. What is written
@@ -133,6 +137,16 @@ class Book {
   std::deque<Claim> claims_;
   std::vector<std::pair<std::string, bool>> expectations_;
 };
+
+/// The largest |x|, and the largest |a - b|.
+template <std::floating_point T>
+double largest(const tapehead::Tensor<T>& x) {
+  return static_cast<double>(max(abs(x)).item());
+}
+template <std::floating_point T>
+double apart(const tapehead::Tensor<T>& a, const tapehead::Tensor<T>& b) {
+  return largest(a - b);
+}
 
 /// The exponent p of the power law y = c x^p that fits best: the slope of log y against log x.
 double fitted_exponent(const std::vector<double>& x, const std::vector<double>& y);

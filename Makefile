@@ -86,6 +86,15 @@ LIB_SRC := $(sort $(wildcard src/*.cpp src/kernels/*.cpp))
 CALM := $(sort $(wildcard $(addprefix src/,arrays.cpp cache.cpp gradcheck*.cpp jacobian.cpp nn_*.cpp np*.cpp \
   paged_cache.cpp plot*.cpp prefix_tree.cpp print.cpp safetensors.cpp trace.cpp)))
 TEST_SRC := tests/main.cpp $(filter-out tests/main.cpp,$(sort $(wildcard tests/*.cpp)))
+# Tests that are compiled together (how: below). One that no list has is compiled alone.
+TESTS_nn := nn gpt optim
+TESTS_attention := attention golden_attention flex cache paged_cache
+TESTS_kernels := kernels_dropout kernels_flash kernels_flash_answers kernels_gemm kernels_parallel kernels_rows \
+  kernels_tile_product kernels_vmath
+TESTS_arrays := dropout einsum golden_random indexing loss low_precision norm random recorded rope tape tensor
+TESTS_files := exchange golden_files npy plot print safetensors
+TESTS_whole := first_page gradcheck profile required_behaviours required_behaviours_autograd trace
+TESTS_TOGETHER := $(if $(filter 0,$(PRECOMPILED)),,nn attention kernels arrays files whole)
 BENCH_SRC := $(sort $(wildcard tests/bench/*.cpp))
 SECTION_SRC := $(sort $(wildcard $(CHAPTER)/[0-9][0-9]_*.cpp))
 REPORT_SRC := $(wildcard $(CHAPTER)/report.cpp)
@@ -94,6 +103,8 @@ ALL_SRC := $(LIB_SRC) $(TEST_SRC) $(BENCH_SRC) $(SECTION_SRC) $(REPORT_SRC) $(SH
 
 LIB := $(BUILD)/libtapehead.a
 TESTS := $(BUILD)/tests/run
+TOGETHER := $(TESTS_TOGETHER:%=$(BUILD)/tests/together/%.o)
+TESTS_ALONE := $(filter-out $(foreach list,$(TESTS_TOGETHER),$(TESTS_$(list):%=tests/%_test.cpp)),$(TEST_SRC))
 CHAPTER_LIB := $(if $(SHARED_SRC),$(BUILD)/$(CHAPTER)/shared.a)
 SECTIONS := $(SECTION_SRC:%.cpp=$(BUILD)/%)
 REPORT := $(REPORT_SRC:%.cpp=$(BUILD)/%)
@@ -251,6 +262,22 @@ $(BUILD)/tests/%.o: tests/%.cpp $(BUILD)/config.mk $(call precompiled,tests)
 	@mkdir -p $(@D)
 	$(Q)$(COMPILE) -Isrc $(OPT_PROGRAM) -O0 $(call included,tests) -MMD -MP -c $< -o $@
 
+# Most of what each test takes, others take too: reading headers, and the same templates of the standard
+# library. Together they take half as long: the #includes of all, then each in a namespace of its own.
+$(foreach list,$(TESTS_TOGETHER),$(eval \
+  $(BUILD)/tests/together/$(list).cpp: $(TESTS_$(list):%=tests/%_test.cpp)))
+$(TOGETHER:.o=.cpp): Makefile
+	@mkdir -p $(@D)
+	@{ sed -n '/^#include/p' $(filter %.cpp,$^) | sort -u; \
+	  for test in $(filter %.cpp,$^); do \
+	    printf 'namespace %s {\n#line 1 "%s"\n' $$(basename $$test .cpp) $$test && cat $$test && echo '}'; \
+	  done; } >$@.new
+	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
+
+$(TOGETHER): %.o: %.cpp $(BUILD)/config.mk $(call precompiled,tests)
+	$(call say,$(TESTS_$(*F):%=tests/%_test.cpp))
+	$(Q)$(COMPILE) -Isrc -Itests $(OPT_PROGRAM) -O0 $(call included,tests) -MMD -MP -c $< -o $@
+
 $(BUILD)/%.o: %.cpp $(BUILD)/config.mk $(call precompiled,programs)
 	$(call say,$<)
 	@mkdir -p $(@D)
@@ -262,7 +289,7 @@ $(LIB): $(LIB_SRC:%.cpp=$(BUILD)/%.o) $(BUILD)/sources
 $(CHAPTER_LIB): $(SHARED_SRC:%.cpp=$(BUILD)/%.o) $(BUILD)/sources
 	$(Q)rm -f $@ && ar rcs $@ $(filter %.o,$^)
 
-$(TESTS): $(TEST_SRC:%.cpp=$(BUILD)/%.o) $(LIB) $(BUILD)/sources
+$(TESTS): $(TOGETHER) $(TESTS_ALONE:%.cpp=$(BUILD)/%.o) $(LIB) $(BUILD)/sources
 	$(Q)$(LINK) $(filter %.o,$^) $(LDLIBS) -o $@
 
 $(SECTIONS) $(REPORT): %: %.o $(CHAPTER_LIB) $(LIB)
@@ -273,5 +300,5 @@ $(BENCHES): %: %.o $(LIB)
 
 $(BUILD)/config.mk $(BUILD)/sources: ;
 
--include $(ALL_SRC:%.cpp=$(BUILD)/%.d) $(wildcard $(BUILD)/precompiled/*.d)
+-include $(ALL_SRC:%.cpp=$(BUILD)/%.d) $(TOGETHER:.o=.d) $(wildcard $(BUILD)/precompiled/*.d)
 -include $(sort $(wildcard tests/*/*.mk chapters/*/*.mk notebooks/*.mk))

@@ -1,9 +1,7 @@
 // The fused attention kernel against the plain way: sizes, layouts, bands, masks, biases, score functions,
 // dropout, tile sizes, threads, packed batches; forward and every gradient.
 #include "flash_problem.hpp"
-#ifdef _OPENMP
-#include <omp.h>
-#endif
+#include "threads.hpp"
 
 using namespace flash_test;
 

@@ -17,9 +17,7 @@
 #include "kernels/gemm_ladder.hpp"
 #include "kernels/vec.hpp"
 #include "testing.hpp"
-#ifdef _OPENMP
-#include <omp.h>
-#endif
+#include "threads.hpp"
 
 using namespace tapehead::kernels;
 using std::int64_t;

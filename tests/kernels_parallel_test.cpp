@@ -16,9 +16,7 @@
 #include <vector>
 
 #include "testing.hpp"
-#ifdef _OPENMP
-#include <omp.h>
-#endif
+#include "threads.hpp"
 
 using namespace tapehead::kernels;
 using std::int64_t;

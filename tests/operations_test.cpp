@@ -6,13 +6,11 @@
 #include <limits>
 #include <map>
 #include <set>
-#ifdef _OPENMP
-#include <omp.h>
-#endif
 
 #include "golden_operations.hpp"
 #include "tapehead/tapehead.hpp"
 #include "testing.hpp"
+#include "threads.hpp"
 
 using namespace tapehead;
 using testing::message;

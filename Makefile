@@ -257,10 +257,11 @@ $(BUILD)/tests/bench/%.o: tests/bench/%.cpp $(BUILD)/config.mk
 	$(Q)$(COMPILE) -Isrc $(OPT_LIBRARY) -MMD -MP -c $< -o $@
 
 # Not optimised: what takes time in a test is the library, and this takes half as long to compile.
+COMPILE_TEST = $(COMPILE) $(MEMORY_FLAGS) -Isrc -Itests $(OPT_PROGRAM) -O0 $(call included,tests) -MMD -MP
 $(BUILD)/tests/%.o: tests/%.cpp $(BUILD)/config.mk $(call precompiled,tests)
 	$(call say,$<)
 	@mkdir -p $(@D)
-	$(Q)$(COMPILE) -Isrc $(OPT_PROGRAM) -O0 $(call included,tests) -MMD -MP -c $< -o $@
+	$(Q)$(COMPILE_TEST) -c $< -o $@
 
 # Most of what each test takes, others take too: reading headers, and the same templates of the standard
 # library. Together they take half as long: the #includes of all, then each in a namespace of its own.
@@ -276,7 +277,7 @@ $(TOGETHER:.o=.cpp): Makefile
 
 $(TOGETHER): %.o: %.cpp $(BUILD)/config.mk $(call precompiled,tests)
 	$(call say,$(TESTS_$(*F):%=tests/%_test.cpp))
-	$(Q)$(COMPILE) -Isrc -Itests $(OPT_PROGRAM) -O0 $(call included,tests) -MMD -MP -c $< -o $@
+	$(Q)$(COMPILE_TEST) -c $< -o $@
 
 $(BUILD)/%.o: %.cpp $(BUILD)/config.mk $(call precompiled,programs)
 	$(call say,$<)

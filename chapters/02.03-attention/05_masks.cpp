@@ -36,7 +36,7 @@ void causal_attention(Book& book) {
 
   book.draw("causal_weights", w);
 
-  book.claim("causal_mask_4").value(causal_mask(4)).note("the lower triangle");
+  book.claim("causal_mask_4", causal_mask(4)).note("the lower triangle");
   book.expect("causal_mask(4) is the lower triangle", equal(causal_mask(4), lower_triangle(4)));
   const auto scores =
       where(causal_mask(n), matmul(Q, K.T()) / std::sqrt(static_cast<double>(d_k)), scalar(-inf));
@@ -46,11 +46,11 @@ void causal_attention(Book& book) {
       .drawn("V", V)
       .values({{"scores", scores}, {"weights", w}, {"rounded3", round(w, 3)}})
       .note("the matrix printed first, equal to NumPy's to 1e-12");
-  book.claim("causal_demo_output").value(out).note("equal to NumPy's to 1e-12");
+  book.claim("causal_demo_output", out).note("equal to NumPy's to 1e-12");
   const bool none = equal(triu(w, 1), zeros<double>({n, n}));
   book.claim("causal_no_leak", {{"strict_upper_triangle_all_zero", none}})
       .holds(none, "exactly zero, not nearly");
-  book.claim("causal_row0").value(w[0]).printed(w[0]);
+  book.claim("causal_row0", w[0]).printed(w[0]);
   book.expect("so the output of token 0 is its own value", equal(out[0], V[0]));
 
   // Why a cache of keys and values works: what token i puts out does not depend on what follows.

@@ -49,8 +49,7 @@ void value_path(Book& book) {
   const auto grad = tape.backward(out, Tensor<double>{{1, 0}});
   fmt::print("weights          {}\nd o[0] / d V[:, 0] {}\nd o[0] / d V[:, 1] {}\n", w[0],
              grad[V].select(1, 0), grad[V].select(1, 1));
-  book.claim("value_gradient")
-      .value(grad[V].select(1, 0))
+  book.claim("value_gradient", grad[V].select(1, 0))
       .holds(
           allclose(grad[V].select(1, 0), w[0], 0, 1e-14) && equal(grad[V].select(1, 1), zeros<double>({3})),
           "the gradient of value j is its weight; other components get none");

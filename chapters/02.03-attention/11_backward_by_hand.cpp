@@ -102,7 +102,7 @@ int main(int, char** argv) {
       .holds(std::max({err[0], err[1], err[2]}) < 1e-6, "below 1e-6 in float");
   book.claim("hand_backward_D", {{"D", g2.D}, {"max_abs_diff", apart(g2.D, sum(g2.A * g2.dA, -1, true))}})
       .holds(allclose(g2.D, sum(g2.A * g2.dA, -1, true), 0, 1e-14), "both sides, row by row, to 1e-14");
-  book.claim("four_products").value(products()).printed(products());
+  book.claim("four_products", products()).printed(products());
 
   book.draw("dS", g2.dS);
   const double row = largest(sum(g2.dS, -1));

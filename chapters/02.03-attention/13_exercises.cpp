@@ -35,13 +35,12 @@ void three_roles(Book& book) {
 void inside_the_hull(Book& book) {
   const Tensor<double> V{{0, 0}, {10, 0}, {0, 10}}, a{0.5, 0.3, 0.2};
   fmt::print("\n2. a V = {}\n", matmul(a, V));
-  book.claim("ex2_output").value(matmul(a, V)).printed(matmul(a, V));
+  book.claim("ex2_output", matmul(a, V)).printed(matmul(a, V));
   const double furthest = max(V.select(1, 0)).item();
   book.claim("ex2_hull", {{"max_first_coordinate", furthest}})
       .holds(furthest < 12, fmt::format("no value, and so no blend, goes beyond {}", furthest));
   const Tensor<double> apart{0, -800};
-  book.claim("ex2_positive")
-      .value(softmax(apart, -1))
+  book.claim("ex2_positive", softmax(apart, -1))
       .holds(std::isfinite(log_softmax(apart, -1).at({1})),
              "e^-800 is positive, and its logarithm says so; as a double it is 0");
 }
@@ -57,7 +56,7 @@ void the_scale(Book& book) {
                largest(J));
     book.claim(scale ? "ex3b_exps" : "ex3a_exps", {{"exps", e}, {"sum", sum(e)}}).printed(with_sum(e));
     book.claim(scale ? "ex3b_weights" : "ex3a_weights", {{"weights", a}, {"jacobian", J}}).printed(a);
-    book.claim(scale ? "ex3c_scaled" : "ex3c_raw").value(a).printed(a);
+    book.claim(scale ? "ex3c_scaled" : "ex3c_raw", a).printed(a);
   }
 }
 
@@ -71,8 +70,7 @@ void minus_infinity(Book& book) {
   book.claim("ex4a_zero_mask", {{"filled_with_zero", zeroed}, {"filled_with_minus_inf", removed}})
       .holds(zeroed.at({1}) > 0 && removed.at({1}) == 0,
              fmt::format("{:.2f} with 0, none with -inf", zeroed.at({1})));
-  book.claim("ex4b_partial")
-      .value(softmax(Tensor<double>{2, -inf, 1}, -1))
+  book.claim("ex4b_partial", softmax(Tensor<double>{2, -inf, 1}, -1))
       .holds(std::isfinite(sum(removed).item()), "finite, and the -inf key gets 0");
 
   const Tensor<double> row{0.3, -1.2, 2.0, 0.5};

@@ -103,9 +103,10 @@ class Book {
   /// Prints the section's title. `program` is argv[0]: results and figures go beside it.
   Book(const std::string& program, const std::string& title);
 
-  /// The entry of that name, and our values. Throws ValueError where the book has none, or it was claimed
-  /// before.
+  /// The entry of that name, and our value or values. Throws ValueError where the book has none, or it was
+  /// claimed before.
   Claim& claim(const std::string& id, Values ours = {});
+  Claim& claim(const std::string& id, const Numbers& ours) { return claim(id).value(ours); }
   /// Something of our own that must be true, beside the book's entries.
   void expect(const std::string& what, bool holds);
   /// Shows the matrix in the terminal and draws it into figures/NAME.svg beside the program. What is written

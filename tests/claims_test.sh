@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Tests the book-keeping of the chapter's programs (chapters/02.03-attention/claims.hpp): a value that is wrong, left out
-# or rounded otherwise than printed has to show, and results of an earlier run must not count.
+# or rounded otherwise than printed has to show, and results of an earlier run must not count. And their tables.
 # Nothing is built again when all that it is made of is as it was when this passed.
 set -u
 chapter=chapters/02.03-attention
 stamp=$BUILD/tests/claims_test.passed
-inputs=(include $chapter/claims.?pp $chapter/captions.?pp $chapter/report.cpp "$0" "$BUILD/libtapehead.a")
+inputs=(include $chapter/claims.?pp $chapter/captions.?pp $chapter/table.?pp $chapter/report.cpp "$0" "$BUILD/libtapehead.a")
 if [[ -f $stamp && -z $(find "${inputs[@]}" -newer "$stamp") ]]; then
   echo 'nothing has changed since these passed'
   cat "$stamp"
@@ -38,6 +38,7 @@ cat >"$scratch/01_first.cpp" <<'EOF'
 #include <string>
 
 #include "claims.hpp"
+#include "table.hpp"
 #include "tapehead/npy.hpp"
 using namespace tapehead;
 
@@ -74,6 +75,13 @@ int main(int, char** argv) {
   else if (test != "left") book.claim("silent").values({{"deep/m", Tensor<double>{1000, 1}}});
   book.claim("infinite").value(Tensor<double>{inf, test == "sign" ? inf : -inf, test == "no nan" ? 0 : nan});
   book.expect("our own", test != "unexpected");
+  chapter::Table table({"x", "y"});
+  table.add(1, 3.0);
+  table.add(2, 12.0f);
+  if (test == "table") table.print("{:3} to {:.2f};"), book.expect("power 2", std::abs(table.exponent("y") - 2) < 1e-14);
+  if (test == "curve") book.expect("y", table.curve("y").x[1] == 2 && equal(table.column("y"), Tensor<double>{3, 12}));
+  if (test == "short row") table.add(1);
+  if (test == "no column") table.curve("z");
   if (test == "crash") std::abort();
   return book.close();
 }
@@ -134,6 +142,11 @@ first unexpected 1 'NO   our own'
 first twice dies 'says was claimed before'
 first 'no entry' dies 'has no entry nothing'
 first 'no words' dies 'captions.cpp has no words for a figure nothing'
+first table 0 '  1 to 3.00;  2 to 12.00;'
+first table 0 'yes  power 2'
+first curve 0 'yes  y'
+first 'short row' dies 'Table::add: 1 numbers for 2 columns: x; y'
+first 'no column' dies 'Table: no column z; there are x; y'
 
 first right 0 'agree    pair'
 expect 1 '02_second: has not run to its end since it was built' bin/report

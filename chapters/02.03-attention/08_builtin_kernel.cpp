@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "claims.hpp"
+#include "table.hpp"
 
 using namespace tapehead;
 using namespace chapter;
@@ -20,8 +21,7 @@ namespace {
 void one_key_at_a_time(Book& book) {
   NumpyRandom rng(0);
   const auto q = rng.randn({1, 8}), K = rng.randn({40, 8}), V = rng.randn({40, 1});
-  Series so_far{"after m keys"}, in_the_end{"all 40 keys"};
-  in_the_end.style = Style::dashed;
+  Table table({"m", "after m keys", "all 40 keys"});
   const double all = attention(q, K, V).out.item();
   double top = -1e300, total = 0, blend = 0;
   bool exact = true;
@@ -32,11 +32,10 @@ void one_key_at_a_time(Book& book) {
     blend = blend * std::exp(before - top) + std::exp(s - top) * V.at({m, 0});
     const auto direct = attention(q, K.slice(0, 0, m + 1), V.slice(0, 0, m + 1)).out;
     exact &= std::abs(blend / total - direct.item()) < 1e-13;
-    so_far.x.push_back(static_cast<double>(m + 1)), so_far.y.push_back(blend / total);
-    in_the_end.x.push_back(static_cast<double>(m + 1)), in_the_end.y.push_back(all);
+    table.add(m + 1, blend / total, all);
   }
-  fmt::print("\none key at a time: {:.6f}, all at once: {:.6f}\n", so_far.y.back(), all);
-  book.draw("online", {so_far, in_the_end});
+  fmt::print("\none key at a time: {:.6f}, all at once: {:.6f}\n", blend / total, all);
+  book.draw("online", {table.curve("after m keys"), table.curve("all 40 keys", Style::dashed)});
   book.expect("after m keys the online softmax holds attention over these m", exact);
 }
 

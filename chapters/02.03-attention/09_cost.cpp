@@ -8,9 +8,10 @@
 #include <chrono>
 
 #include "claims.hpp"
+#include "table.hpp"
 
 using namespace tapehead;
-using chapter::Book;
+using namespace chapter;
 
 namespace {
 
@@ -43,16 +44,10 @@ double kibibytes(const F& f) {
   return static_cast<double>(memory_use().peak_bytes - before) / 1024;
 }
 
-struct Cost {
-  Series eager_ms{"eager", {}, {}, Style::line_points}, flash_ms{"flash", {}, {}, Style::line_points};
-  Series eager_kib = eager_ms, flash_kib = flash_ms;
-};
-void add(Series& s, std::int64_t n, double y) { s.x.push_back(static_cast<double>(n)), s.y.push_back(y); }
-
 // What the matrix costs to compute and to keep, and what remains where it is not kept.
-Cost measured(Book& book, std::int64_t d) {
+Table measured(Book& book, std::int64_t d) {
   TorchRandom rng(0);
-  Cost cost;
+  Table cost({"n", "eager ms", "flash ms", "eager KiB", "flash KiB"});
   bool counted = true, same = true;
   fmt::print("    n   entries of A      bytes   multiply-adds\n");
   for (const std::int64_t n : {256, 512, 1024, 2048}) {
@@ -60,10 +55,9 @@ Cost measured(Book& book, std::int64_t d) {
     Tensor<float> weights, out;
     const auto eager = [&] { weights = attention(Q, K, V).weights; };
     const auto flash = [&] { out = flash_attention(Q, K, V).out; };
-    add(cost.eager_kib, n, kibibytes(eager));
-    add(cost.flash_kib, n, kibibytes(flash));
-    add(cost.eager_ms, n, milliseconds(eager));
-    add(cost.flash_ms, n, milliseconds(flash));
+    const double eager_kib = kibibytes(eager), flash_kib = kibibytes(flash);
+    const double eager_ms = milliseconds(eager), flash_ms = milliseconds(flash);
+    cost.add(n, eager_ms, flash_ms, eager_kib, flash_kib);
     fmt::print("{:5} {:14} {:10} {:15.0f}\n", n, weights.numel(), weights.numel() * 4,
                multiply_adds(static_cast<double>(n), static_cast<double>(d)));
     counted &= weights.numel() == n * n;
@@ -74,23 +68,22 @@ Cost measured(Book& book, std::int64_t d) {
   return cost;
 }
 
-void show(Book& book, const Cost& c, std::int64_t d) {
-  const auto exponent = [](const Series& s) { return chapter::fitted_exponent(s.x, s.y); };
+void show(Book& book, const Table& cost, std::int64_t d) {
   fmt::print("\nmeasured here: one head, d = {}, float\n", d);
   fmt::print("    n     eager ms   flash ms    eager KiB   flash KiB\n");
-  for (std::size_t i = 0; i < c.eager_ms.x.size(); ++i)
-    fmt::print("{:5} {:12.2f} {:10.2f} {:12.0f} {:11.0f}\n", c.eager_ms.x[i], c.eager_ms.y[i],
-               c.flash_ms.y[i], c.eager_kib.y[i], c.flash_kib.y[i]);
-  fmt::print("n^p, p = {:9.2f} {:10.2f} {:12.2f} {:11.2f}\n", exponent(c.eager_ms), exponent(c.flash_ms),
-             exponent(c.eager_kib), exponent(c.flash_kib));
-  const auto named = [&](Series s) {
-    s.name += fmt::format(", n to the {:.2f}", exponent(s));
+  cost.print("{:5} {:12.2f} {:10.2f} {:12.0f} {:11.0f}\n");
+  fmt::print("n^p, p = {:9.2f} {:10.2f} {:12.2f} {:11.2f}\n", cost.exponent("eager ms"),
+             cost.exponent("flash ms"), cost.exponent("eager KiB"), cost.exponent("flash KiB"));
+  const auto curve = [&](const char* kernel, const char* unit) {
+    const auto column = fmt::format("{} {}", kernel, unit);
+    Series s = cost.curve(column, Style::line_points);
+    s.name = fmt::format("{}, n to the {:.2f}", kernel, cost.exponent(column));
     return s;
   };
-  book.draw("sample_time", {named(c.eager_ms), named(c.flash_ms)});
-  book.draw("sample_memory", {named(c.eager_kib), named(c.flash_kib)});
+  book.draw("sample_time", {curve("eager", "ms"), curve("flash", "ms")});
+  book.draw("sample_memory", {curve("eager", "KiB"), curve("flash", "KiB")});
   book.expect("memory grows like n² with the matrix, and about like n without",
-              exponent(c.flash_kib) < 1.3 && exponent(c.eager_kib) > 1.7);
+              cost.exponent("flash KiB") < 1.3 && cost.exponent("eager KiB") > 1.7);
 }
 
 }  // namespace
@@ -101,7 +94,7 @@ int main(int, char** argv) {
   show(book, measured(book, d), d);
 
   const double n = 8192, bytes = 4 * entries(n);
-  book.claim("scores_entries_8192").value(entries(n)).printed(entries(n));
+  book.claim("scores_entries_8192", entries(n)).printed(entries(n));
   book.claim("scores_bytes_8192", {{"bytes", bytes}, {"MB", bytes / 1e6}, {"MiB", bytes / (1 << 20)}})
       .printed(bytes / 1e6);
   const double all = bytes * 32 * 32;
@@ -109,8 +102,6 @@ int main(int, char** argv) {
       .printed(all / 1e9)
       .note("274.877906944 GB exactly: 32 * 32 times the unrounded 268.435456 MB");
   const double ratio = multiply_adds(2 * n, 64) / multiply_adds(n, 64);
-  book.claim("quadratic_doubling")
-      .value(ratio)
-      .holds(ratio == 4 && entries(2 * n) / entries(n) == 4, "4 times");
+  book.claim("quadratic_doubling", ratio).holds(ratio == 4 && entries(2 * n) / entries(n) == 4, "4 times");
   return book.close();
 }

@@ -287,14 +287,6 @@ void print_not_covered(const Entry& entry, const std::string& why) {
   print_lines(entry, "-", "2", {{"book", entry.text}, {"", "not covered: " + why}});
 }
 
-double fitted_exponent(const std::vector<double>& x, const std::vector<double>& y) {
-  using tapehead::from_vector;
-  const auto n = static_cast<std::int64_t>(x.size());
-  const auto log_x = log(from_vector(x, {n})), log_y = log(from_vector(y, {n}));
-  const auto off_x = log_x - mean(log_x);
-  return (sum(off_x * (log_y - mean(log_y))) / sum(off_x * off_x)).item();
-}
-
 std::string coloured(const std::string& text, const char* code) {
   static const bool terminal = isatty(STDOUT_FILENO) != 0 && std::getenv("NO_COLOR") == nullptr;
   return terminal ? fmt::format("\033[{}m{}\033[0m", code, text) : text;

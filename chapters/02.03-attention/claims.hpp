@@ -149,9 +149,6 @@ double apart(const tapehead::Tensor<T>& a, const tapehead::Tensor<T>& b) {
   return largest(a - b);
 }
 
-/// The exponent p of the power law y = c x^p that fits best: the slope of log y against log x.
-double fitted_exponent(const std::vector<double>& x, const std::vector<double>& y);
-
 /// All entries of a table of tests/golden/, in the chapter's order.
 std::vector<Entry> read_entries(const std::string& table = "chapter.tsv");
 /// The results that a program kept; none where it has not run to its end since it was built.

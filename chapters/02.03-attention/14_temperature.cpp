@@ -8,9 +8,10 @@
 #include <optional>
 
 #include "claims.hpp"
+#include "three_keys.hpp"
 
 using namespace tapehead;
-using chapter::Book;
+using namespace chapter;
 
 namespace {
 
@@ -60,9 +61,8 @@ int main(int, char** argv) {
   const auto twenty = full<double>({1, 2}, 20);
   fmt::print("\ntau = 0.001: {} {}\ntau = 1e6:   {} {}\n", round(cold, 3), round(cold_out, 2), round(hot, 3),
              round(hot_out, 2));
-  book.claim(
-          "ex5_limits",
-          {{"cold/weights", cold}, {"cold/output", cold_out}, {"hot/weights", hot}, {"hot/output", hot_out}})
+  book.claim("ex5_limits", {{"cold/weights", cold}, {"cold/output", cold_out}})
+      .values({{"hot/weights", hot}, {"hot/output", hot_out}})
       .holds(equal(cold, Tensor<double>{{0, 1, 0}}) &&
                  allclose(hot, full<double>({1, 3}, 1.0 / 3), 0, 1e-6) && allclose(cold_out, twenty) &&
                  allclose(hot_out, twenty),
@@ -72,15 +72,11 @@ int main(int, char** argv) {
   book.expect("attention(Q, K, V, {.scale = 1 / (τ √d_k)}) is the same",
               allclose(attention(Q, K, V, {.scale = 1 / (2.0 * 2.0)}).weights,
                        scaled_dot_product_attention(Q, K, V, {}, 2).weights, 0, 1e-14));
+
+  const auto at = [&](double t) { return scaled_dot_product_attention(Q, K, V, {}, t); };
+  book.draw("temperature", weights_of_three_keys(0.05, 100, at));
   // With values that are not spread evenly about the middle one, the output moves with the temperature too.
   const Tensor<double> uneven{{10, 10}, {20, 20}, {60, 0}};
-  Series one{"key 1"}, others{"key 0, and key 2"};
-  for (double t = 0.05; t < 100; t *= std::exp2(0.25)) {
-    const auto w = scaled_dot_product_attention(Q, K, V, {}, t).weights;
-    one.x.push_back(t), one.y.push_back(w.at({0, 1}));
-    others.x.push_back(t), others.y.push_back(w.at({0, 0}));
-  }
-  book.draw("temperature", {one, others});
   fmt::print("\nvalues (10, 10), (20, 20), (60, 0):\n");
   for (const double t : {0.1, 1.0, 10.0, 100.0})
     fmt::print("{:5} {}\n", t, round(scaled_dot_product_attention(Q, K, uneven, {}, t).out, 2));

@@ -44,19 +44,11 @@ Both<T> forward_and_backward(const Tensor<T>& Q, const Tensor<T>& K, const Tenso
 
 template <class T>
 void give(Claim& claim, const Both<T>& g) {
-  claim.values({{"float64/S", g.S},
-                {"float64/A", g.A},
-                {"float64/O", g.O},
-                {"float64/dV", g.dV},
-                {"float64/dA", g.dA},
-                {"float64/D", g.D},
-                {"float64/D_from_dA", sum(g.dA * g.A, -1, true)},
-                {"float64/dS", g.dS},
-                {"float64/dQ", g.dQ},
-                {"float64/dK", g.dK},
-                {"float64/dQ", g.tape_dQ},
-                {"float64/dK", g.tape_dK},
-                {"float64/dV", g.tape_dV}});
+  claim.values({{"float64/S", g.S}, {"float64/A", g.A}, {"float64/O", g.O}})
+      .values({{"float64/dV", g.dV}, {"float64/dA", g.dA}})
+      .values({{"float64/D", g.D}, {"float64/D_from_dA", sum(g.dA * g.A, -1, true)}})
+      .values({{"float64/dS", g.dS}, {"float64/dQ", g.dQ}, {"float64/dK", g.dK}})
+      .values({{"float64/dQ", g.tape_dQ}, {"float64/dK", g.tape_dK}, {"float64/dV", g.tape_dV}});
 }
 
 // Matrix products that attention_backward does beyond those of the forward pass: counted on a tape.

@@ -106,7 +106,6 @@ struct Kind {
   std::function<Call> call;
   bool (*allowed)(double) = nullptr;  // what elementwise kinds ask of each element
 };
-const std::vector<Kind>& kinds();
 
 Array interpret(const Node& node, const Program& program);
 /// The program run by the library on these leaves, in their order.

@@ -12,11 +12,6 @@ using Ints = std::vector<std::int64_t>;
 using In = std::vector<const Array*>;
 using Xs = std::vector<Tensor<double>>;
 
-std::vector<Kind> elementwise_kinds();
-std::vector<Kind> view_kinds();
-std::vector<Kind> line_kinds();
-std::vector<Kind> joint_kinds();
-
 /// A kind whose functions capture nothing: as pointers, which compile faster than three std::function.
 inline Kind kind(const char* name, const char* source, Kind::Propose propose, Kind::Interpret* interpret,
                  Kind::Call* call) {

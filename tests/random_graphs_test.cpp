@@ -4,19 +4,18 @@
 #include "random_graphs.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <map>
 
+#include "random_graphs_elements.hpp"
+#include "random_graphs_lines.hpp"
 #include "tapehead/tapehead.hpp"
 #include "testing.hpp"
 
 namespace graphs {
-
-using namespace tapehead;
 
 int Chooser::leaf(const Shape& shape) {
   Node node;
@@ -53,9 +52,14 @@ Tensor<double> run(const Program& program, const std::vector<Tensor<double>>& le
 
 namespace {
 
-std::string braces(const Shape& shape) {
-  return fmt::format("{{{}}}", fmt::join(shape.begin(), shape.end(), ", "));
+// One by one: fmt::join would compile fmt's own way of writing numbers here.
+template <class List>
+std::string joined(const List& list) {
+  std::string text;
+  for (const auto& each : list) text += fmt::format("{}{}", text.empty() ? "" : ", ", each);
+  return text;
 }
+std::string braces(const Shape& shape) { return "{" + joined(shape) + "}"; }
 
 std::string call_text(const Node& node) {
   std::string text;
@@ -66,12 +70,12 @@ std::string call_text(const Node& node) {
       continue;
     }
     const char what = source[++i];
-    const std::string constant = fmt::format("from_vector<std::int64_t>({{{}}}, {})",
-                                             fmt::join(node.constants, ", "), braces(node.constant_shape));
+    const std::string constant = fmt::format("from_vector<std::int64_t>({{{}}}, {})", joined(node.constants),
+                                             braces(node.constant_shape));
     if (what == 'a' || what == 'b')
       text += fmt::format("v{}", node.in.at(static_cast<std::size_t>(what - 'a')));
     else if (what == '*')
-      text += fmt::format("{}", fmt::join(node.ints, ", "));
+      text += joined(node.ints);
     else if (what == 'i')
       text += constant;
     else if (what == 'm')
@@ -94,8 +98,8 @@ std::string as_cpp(const Program& program) {
       body += fmt::format("  const auto v{} = {};\n", i, call_text(node));
       continue;
     }
-    leaves += fmt::format("const auto v{} = from_vector<double>({{{}}}, {});\n", i,
-                          fmt::join(node.value.data, ", "), braces(node.value.shape));
+    leaves += fmt::format("const auto v{} = from_vector<double>({{{}}}, {});\n", i, joined(node.value.data),
+                          braces(node.value.shape));
     parameters += fmt::format("{}const Tensor<double>& v{}", parameters.empty() ? "" : ", ", i);
     named += fmt::format("{}{{\"v{}\", v{}}}", named.empty() ? "" : ", ", i, i);
   }
@@ -105,6 +109,16 @@ std::string as_cpp(const Program& program) {
 }
 
 namespace {
+
+const std::vector<Kind>& kinds() {
+  static const std::vector<Kind> all = [] {
+    std::vector<Kind> list;
+    for (auto* group : {elementwise_kinds, view_kinds, line_kinds, joint_kinds})
+      for (Kind& kind : group()) list.push_back(std::move(kind));
+    return list;
+  }();
+  return all;
+}
 
 std::vector<Named<double>> leaves_of(const Program& program) {
   std::vector<Named<double>> leaves;

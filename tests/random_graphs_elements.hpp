@@ -1,3 +1,4 @@
+#pragma once
 // Elementwise operations, and those whose result is elements of their input, as plain loops beside the
 // library's calls.
 #include <algorithm>
@@ -6,14 +7,12 @@
 
 namespace graphs {
 
-namespace {
-
-bool one_allowed(Chooser& c, Node& n) {
+inline bool one_allowed(Chooser& c, Node& n) {
   n.in = {c.any()};
   const auto& data = c.program[u(n.in[0])].value.data;
   return n.kind->allowed == nullptr || std::all_of(data.begin(), data.end(), n.kind->allowed);
 }
-bool two_broadcasting(Chooser& c, Node& n) {
+inline bool two_broadcasting(Chooser& c, Node& n) {
   n.in = {c.any(), c.any()};
   Shape shape = c.shape_of(n.in[0]);
   if (c.one_in(2) ||
@@ -28,8 +27,9 @@ bool two_broadcasting(Chooser& c, Node& n) {
   return n.kind->allowed == nullptr || std::all_of(second.begin(), second.end(), n.kind->allowed);
 }
 
-Kind elementwise(const std::string& name, double (*f)(double), Tensor<double> (*call)(const Tensor<double>&),
-                 bool (*allowed)(double) = nullptr, const std::string& source = "") {
+inline Kind elementwise(const std::string& name, double (*f)(double),
+                        Tensor<double> (*call)(const Tensor<double>&), bool (*allowed)(double) = nullptr,
+                        const std::string& source = "") {
   return {name,
           source.empty() ? name + "($a)" : source,
           one_allowed,
@@ -41,9 +41,9 @@ Kind elementwise(const std::string& name, double (*f)(double), Tensor<double> (*
           [call](const Node&, const Xs& x) { return call(x[0]); },
           allowed};
 }
-Kind binary(const std::string& name, double (*f)(double, double),
-            Tensor<double> (*call)(const Tensor<double>&, const Tensor<double>&), const std::string& source,
-            bool (*allowed)(double) = nullptr) {
+inline Kind binary(const std::string& name, double (*f)(double, double),
+                   Tensor<double> (*call)(const Tensor<double>&, const Tensor<double>&),
+                   const std::string& source, bool (*allowed)(double) = nullptr) {
   return {name,
           source,
           two_broadcasting,
@@ -59,8 +59,9 @@ Kind binary(const std::string& name, double (*f)(double, double),
 // or an empty index for 0.
 using From = Index (*)(const Node&, const Shape&, const Index&);
 using ResultShape = Shape (*)(const Node&, const Shape&);
-Kind picking(const std::string& name, const std::string& source, Kind::Propose propose, ResultShape shape,
-             From from, Tensor<double> (*call)(const Node&, const Tensor<double>&)) {
+inline Kind picking(const std::string& name, const std::string& source, Kind::Propose propose,
+                    ResultShape shape, From from,
+                    Tensor<double> (*call)(const Node&, const Tensor<double>&)) {
   return {name, source, propose,
           [shape, from](const Node& n, const In& in) {
             Array y(shape(n, in[0]->shape));
@@ -72,13 +73,11 @@ Kind picking(const std::string& name, const std::string& source, Kind::Propose p
           },
           [call](const Node& n, const Xs& x) { return call(n, x[0]); }};
 }
-bool above_tenth(double v) { return v > 0.1; }
-bool below_three(double v) { return v < 3; }
-bool away_from_zero(double v) { return std::abs(v) > 0.2; }
+inline bool above_tenth(double v) { return v > 0.1; }
+inline bool below_three(double v) { return v < 3; }
+inline bool away_from_zero(double v) { return std::abs(v) > 0.2; }
 
-}  // namespace
-
-std::vector<Kind> elementwise_kinds() {
+inline std::vector<Kind> elementwise_kinds() {
   using T = Tensor<double>;
   return {
       elementwise(
@@ -143,7 +142,7 @@ std::vector<Kind> elementwise_kinds() {
   };
 }
 
-std::vector<Kind> view_kinds() {
+inline std::vector<Kind> view_kinds() {
   using T = Tensor<double>;
   const auto same = [](const Node&, const Shape& s) { return s; };
   return {
@@ -310,16 +309,6 @@ std::vector<Kind> view_kinds() {
           },
           [](const Node& n, const T& x) { return masked_fill(x, mask_of(n), 0); }),
   };
-}
-
-const std::vector<Kind>& kinds() {
-  static const std::vector<Kind> all = [] {
-    std::vector<Kind> list;
-    for (auto* group : {elementwise_kinds, view_kinds, line_kinds, joint_kinds})
-      for (Kind& kind : group()) list.push_back(std::move(kind));
-    return list;
-  }();
-  return all;
 }
 
 }  // namespace graphs

@@ -1,3 +1,4 @@
+#pragma once
 // Operations along an axis, products, and those of several inputs, as plain loops beside the library's calls.
 #include <algorithm>
 #include <map>
@@ -6,14 +7,13 @@
 
 namespace graphs {
 
-namespace {
-
 // Axis and keepdims.
-bool reduction(Chooser& c, Node& n) { return full_axis(c, n) && (n.ints.push_back(c.below(2)), true); }
+inline bool reduction(Chooser& c, Node& n) { return full_axis(c, n) && (n.ints.push_back(c.below(2)), true); }
 
 // f of the values along an axis.
-Kind reducing(const std::string& name, double (*f)(const std::vector<double>&),
-              Tensor<double> (*call)(const Tensor<double>&, int, bool), const std::string& source = "") {
+inline Kind reducing(const std::string& name, double (*f)(const std::vector<double>&),
+                     Tensor<double> (*call)(const Tensor<double>&, int, bool),
+                     const std::string& source = "") {
   return {name, source.empty() ? name + "($a, $0, $1)" : source, reduction,
           [f](const Node& n, const In& in) {
             const int axis = axis_of(n);
@@ -29,9 +29,9 @@ Kind reducing(const std::string& name, double (*f)(const std::vector<double>&),
           [call](const Node& n, const Xs& x) { return call(x[0], axis_of(n), n.ints[1] != 0); }};
 }
 // f turns the values along an axis into as many others.
-Kind along(const std::string& name, Kind::Propose propose,
-           std::vector<double> (*f)(const std::vector<double>&, const Node&),
-           Tensor<double> (*call)(const Node&, const Tensor<double>&), const std::string& source) {
+inline Kind along(const std::string& name, Kind::Propose propose,
+                  std::vector<double> (*f)(const std::vector<double>&, const Node&),
+                  Tensor<double> (*call)(const Node&, const Tensor<double>&), const std::string& source) {
   return {name, source, propose,
           [f](const Node& n, const In& in) {
             Array y = *in[0];
@@ -48,17 +48,17 @@ Kind along(const std::string& name, Kind::Propose propose,
           [call](const Node& n, const Xs& x) { return call(n, x[0]); }};
 }
 
-double total(const std::vector<double>& v) {
+inline double total(const std::vector<double>& v) {
   double sum = 0;
   for (double each : v) sum += each;
   return sum;
 }
-double log_sum_exp(const std::vector<double>& v) {
+inline double log_sum_exp(const std::vector<double>& v) {
   double sum = 0;
   for (double each : v) sum += std::exp(each);
   return std::log(sum);
 }
-std::vector<double> normalised(const std::vector<double>& v, bool centred) {
+inline std::vector<double> normalised(const std::vector<double>& v, bool centred) {
   const double n = static_cast<double>(v.size()), mean = centred ? total(v) / n : 0;
   double squares = 0;
   for (double each : v) squares += (each - mean) * (each - mean);
@@ -66,9 +66,7 @@ std::vector<double> normalised(const std::vector<double>& v, bool centred) {
   for (double each : v) y.push_back((each - mean) / std::sqrt(squares / n + 0.1));
   return y;
 }
-}  // namespace
-
-std::vector<Kind> line_kinds() {
+inline std::vector<Kind> line_kinds() {
   using T = Tensor<double>;
   using V = std::vector<double>;
   return {
@@ -154,10 +152,8 @@ std::vector<Kind> line_kinds() {
   };
 }
 
-namespace {
-
 // Two matrices by letters: one equation for matmul in all its forms, and for einsum.
-Array contracted(const std::string& equation, const Array& a, const Array& b) {
+inline Array contracted(const std::string& equation, const Array& a, const Array& b) {
   const std::size_t comma = equation.find(','), arrow = equation.find("->");
   const std::string in_a = equation.substr(0, comma), in_b = equation.substr(comma + 1, arrow - comma - 1),
                     out = equation.substr(arrow + 2);
@@ -180,7 +176,7 @@ Array contracted(const std::string& equation, const Array& a, const Array& b) {
   return y;
 }
 
-bool propose_matmul(Chooser& c, Node& n) {
+inline bool propose_matmul(Chooser& c, Node& n) {
   const int a = c.any();
   const Shape& s = c.shape_of(a);
   if (s.rank() == 0 || s.rank() > 4) return false;
@@ -198,7 +194,7 @@ bool propose_matmul(Chooser& c, Node& n) {
   return true;
 }
 
-bool propose_einsum(Chooser& c, Node& n) {
+inline bool propose_einsum(Chooser& c, Node& n) {
   const int a = c.any();
   const Shape& s = c.shape_of(a);
   if (s.rank() > 3) return false;
@@ -220,16 +216,14 @@ bool propose_einsum(Chooser& c, Node& n) {
   return true;
 }
 
-bool scatter_inputs(Chooser& c, Node& n, bool rows) {
+inline bool scatter_inputs(Chooser& c, Node& n, bool rows) {
   if (!indexed(c, n, rows)) return false;
   n.in.push_back(
       c.leaf(rows ? c.shape_of(n.in[0]).replaced(axis_of(n), n.constant_shape[0]) : n.constant_shape));
   return true;
 }
 
-}  // namespace
-
-std::vector<Kind> joint_kinds() {
+inline std::vector<Kind> joint_kinds() {
   const auto product = [](const Node& n, const In& in) { return contracted(n.text, *in[0], *in[1]); };
   const auto add_at = [](const Node& n, const In& in) {
     Array y = *in[0], index(n.constant_shape);

@@ -91,10 +91,11 @@ TESTS_nn := nn gpt optim
 TESTS_attention := attention golden_attention flex cache paged_cache
 TESTS_kernels := kernels_dropout kernels_flash kernels_flash_answers kernels_gemm kernels_parallel kernels_rows \
   kernels_tile_product kernels_vmath
-TESTS_arrays := dropout einsum golden_random indexing loss low_precision norm random recorded rope tape tensor
-TESTS_files := exchange golden_files npy plot print safetensors
-TESTS_whole := first_page gradcheck profile required_behaviours required_behaviours_autograd trace
-TESTS_TOGETHER := $(if $(filter 0,$(PRECOMPILED)),,nn attention kernels arrays files whole)
+TESTS_operations := dropout einsum indexing loss low_precision norm operations recorded rope
+TESTS_files := exchange golden_files golden_operations npy print safetensors
+TESTS_tensors := first_page golden_random plot profile random tape tensor trace
+TESTS_gradients := gradcheck required_behaviours required_behaviours_autograd
+TESTS_TOGETHER := $(if $(filter 0,$(PRECOMPILED)),,nn attention kernels operations files tensors gradients)
 BENCH_SRC := $(sort $(wildcard tests/bench/*.cpp))
 SECTION_SRC := $(sort $(wildcard $(CHAPTER)/[0-9][0-9]_*.cpp))
 REPORT_SRC := $(wildcard $(CHAPTER)/report.cpp)

@@ -82,6 +82,7 @@ int main(int, char** argv) {
   if (test == "curve") book.expect("y", table.curve("y").x[1] == 2 && equal(table.column("y"), Tensor<double>{3, 12}));
   if (test == "short row") table.add(1);
   if (test == "no column") table.curve("z");
+  if (test == "no columns") chapter::Table(std::vector<std::string>());
   if (test == "crash") std::abort();
   return book.close();
 }
@@ -146,6 +147,7 @@ first table 0 '  1 to 3.00;  2 to 12.00;'
 first table 0 'yes  power 2'
 first curve 0 'yes  y'
 first 'short row' dies 'Table::add: 1 numbers for 2 columns: x; y'
+first 'no columns' dies 'Table: no columns'
 first 'no column' dies 'Table: no column z; there are x; y'
 
 first right 0 'agree    pair'

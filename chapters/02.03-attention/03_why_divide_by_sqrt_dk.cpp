@@ -21,7 +21,7 @@ bool near(double x, double y) { return std::abs(x - y) < 1e-14; }
 // Variances of independent terms add. Beside the sum, 4096 dot products as the book's seed draws them.
 void spread_of_scores(Book& book) {
   // One term q_c k_c. Mean 0 and variance 1 need no bell curve: here are two lopsided coins, all outcomes.
-  const Tensor<double> q_c{-2, 0.5, 0.5, 0.5, 0.5}, k_c = -q_c;  // mean 0, variance 1
+  const Tensor<double> q_c{-2, 0.5, 0.5, 0.5, 0.5}, k_c = -q_c;  // equal chances: mean 0, variance 1
   const auto term = unsqueeze(q_c, 1) * k_c;
   const double one = variance_of(term);
   book.claim("var_one_term", {{"mean", mean(term)}, {"var", one}})
@@ -66,7 +66,7 @@ void every_size(Book& book) {
   }
   fmt::print("\n          variance                      largest weight     |J|\n");
   fmt::print("  d_k     raw     over √d_k  over d_k   raw    scaled      raw    scaled\n");
-  table.print("{:5} {:8.2f} {:9.2f} {:12.5f} {:7.3f} {:7.3f} {:10.4f} {:7.4f}\n");
+  table.print("{:5.0f} {:8.2f} {:9.2f} {:12.5f} {:7.3f} {:7.3f} {:10.4f} {:7.4f}\n");
   fmt::print("variance grows like d_k to the power {:.1f}, {:.1f}, {:.1f}\n", table.exponent("no scale"),
              std::abs(table.exponent("over √d_k")), table.exponent("over d_k"));
   book.draw("variance", {table.curve("no scale"), table.curve("over √d_k"), table.curve("over d_k")});

@@ -96,7 +96,7 @@ void hard_retrieval_in_the_limit(Book& book) {
     limit.add(q1, w.at({0, 1}), w.at({0, 0}) + w.at({0, 2}));
   }
   fmt::print("\n q[1]   weight on key 1       left for the others\n");
-  limit.print("{:5} {:18.12f} {:20.3g}\n");
+  limit.print("{:5.0f} {:18.12f} {:20.3g}\n");
   book.claim("query_limit", {{"weight_key1", limit.column("key 1")}, {"one_minus", limit.column("rest")}})
       .holds(limit.column("key 1").at({6}) == 1, "the weight is exactly 1 in double from q[1] = 100 on");
   book.draw("hard_limit", weights_of_three_keys(0.1, 40, ask));

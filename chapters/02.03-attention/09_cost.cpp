@@ -71,7 +71,7 @@ Table measured(Book& book, std::int64_t d) {
 void show(Book& book, const Table& cost, std::int64_t d) {
   fmt::print("\nmeasured here: one head, d = {}, float\n", d);
   fmt::print("    n     eager ms   flash ms    eager KiB   flash KiB\n");
-  cost.print("{:5} {:12.2f} {:10.2f} {:12.0f} {:11.0f}\n");
+  cost.print("{:5.0f} {:12.2f} {:10.2f} {:12.0f} {:11.0f}\n");
   fmt::print("n^p, p = {:9.2f} {:10.2f} {:12.2f} {:11.2f}\n", cost.exponent("eager ms"),
              cost.exponent("flash ms"), cost.exponent("eager KiB"), cost.exponent("flash KiB"));
   const auto curve = [&](const char* kernel, const char* unit) {

@@ -4,12 +4,19 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <utility>
+
 #include "tapehead/tapehead.hpp"
 
 namespace chapter {
 
 using tapehead::Tensor;
 using tapehead::ValueError;
+
+Table::Table(std::vector<std::string> columns) : names_(std::move(columns)), columns_(names_.size()) {
+  if (names_.empty())
+    throw ValueError("Table: no columns; name at least what the others are measured against");
+}
 
 void Table::add_row(const std::vector<double>& row) {
   if (row.size() != names_.size())

@@ -11,11 +11,12 @@ namespace chapter {
 ///
 ///   Table table({"d_k", "no scale", "over √d_k"});
 ///   table.add(64, 63.2, 0.99);                                    // and so on
-///   table.print("{:5} {:5.1f} {:7.2f}\n");
+///   table.print("{:5.0f} {:5.1f} {:7.2f}\n");
 ///   book.draw("variance", {table.curve("no scale"), table.curve("over √d_k")});
 class Table {
  public:
-  explicit Table(std::vector<std::string> columns) : names_(std::move(columns)), columns_(names_.size()) {}
+  /// Throws ValueError where there is none.
+  explicit Table(std::vector<std::string> columns);
 
   /// Throws ValueError where it is not a number a column.
   template <tapehead::Number... N>

@@ -127,8 +127,8 @@ Tensor<T> pow(const Tensor<T>& a, const Tensor<T>& b) {
 const Op pow_number_op{"pow_number", "y = xᵖ", "dx = p dy xᵖ⁻¹"};
 template <std::floating_point T>
 Tensor<T> pow(const Tensor<T>& x, std::type_identity_t<T> p) {
-  const bool square = p == T{2};
-  auto y = map<T>("pow", x, [p, square](T v) { return square ? v * v : std::pow(v, p); });
+  auto y = p == T{2} ? map<T>("pow", x, [](T v) { return v * v; })
+                     : map<T>("pow", x, [p](T v) { return std::pow(v, p); });
   return record(pow_number_op, std::move(y), wrt(x, [x, p](const auto& dy) {
                   return p == T{0}   ? zeros_like(dy)
                          : p == T{1} ? dy

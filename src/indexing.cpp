@@ -217,9 +217,12 @@ Tensor<T> cumsum(const Tensor<T>& x, int axis) {
   const std::array<Strides, 2> strides{row_major(x.shape()), x.strides()};
   for_each_line(x.shape(), axis, strides, [&](const auto& at) {
     std::conditional_t<std::is_floating_point_v<T>, double, std::uint64_t> total = 0;  // int64 wraps, defined
-    for (std::int64_t i = 0; i < x.shape()[axis]; ++i) {
-      total += static_cast<decltype(total)>(x.data()[at[1] + i * strides[1][axis]]);
-      y[at[0] + i * strides[0][axis]] = static_cast<T>(total);
+    const std::int64_t n = x.shape()[axis], to_step = strides[0][axis], from_step = strides[1][axis];
+    T* to = y.data() + at[0];
+    const T* from = x.data() + at[1];
+    for (std::int64_t i = 0; i < n; ++i, to += to_step, from += from_step) {
+      total += static_cast<decltype(total)>(*from);
+      *to = static_cast<T>(total);
     }
   });
   return recorded(cumsum_op, Tensor<T>(std::move(y)),

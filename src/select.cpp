@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "elementwise.hpp"
 #include "recorded.hpp"
 #include "tapehead/arithmetic.hpp"
@@ -43,11 +45,13 @@ Tensor<E> triangle(const char* op, const Tensor<E>& x, std::int64_t diagonal, bo
         "{}: shape {}; it takes the last two axes, so give a tensor of rank 2 or more", op, x.shape().str()));
   Buffer<E> out(x.shape(), op);
   const std::int64_t rows = x.size(-2), columns = x.size(-1);
-  std::int64_t n = 0;
-  kernels::for_each_element(x.rank(), x.shape().begin(), x.strides().begin(), [&](std::int64_t offset) {
-    const std::int64_t i = n / columns % rows, ahead = n % columns - i;
-    out[n++] = (lower ? ahead <= diagonal : ahead >= diagonal) ? x.data()[offset] : E{};
-  });
+  detail::copy_to(out.data(), row_major(x.shape()), x);
+  const std::int64_t d = std::clamp(diagonal, -rows, columns);
+  for (std::int64_t r = 0; r * columns < out.numel(); ++r) {
+    E* row = out.data() + r * columns;
+    const std::int64_t split = std::clamp<std::int64_t>(r % rows + d + (lower ? 1 : 0), 0, columns);
+    lower ? std::fill(row + split, row + columns, E{}) : std::fill(row, row + split, E{});
+  }
   return out;
 }
 

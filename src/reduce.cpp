@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "elementwise.hpp"
 #include "kernels/fold.hpp"
@@ -43,25 +43,6 @@ struct Plan {
   std::int64_t count = 1;  // elements in one result
 };
 
-template <class T>
-struct Sum {
-  using Acc = std::conditional_t<std::is_floating_point_v<T>, double, std::uint64_t>;  // int64 wraps, defined
-  Acc start = 0;
-  static void add(Acc& acc, T v) { acc += static_cast<Acc>(v); }
-  static void join(Acc& acc, Acc other) { acc += other; }
-};
-
-template <class T, bool largest>
-struct Extreme {
-  using Acc = T;
-  Acc start = largest ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::infinity();
-  // Both conditions are worked out, without a branch, so that a loop of these becomes vectors.
-  static void add(Acc& acc, T v) {
-    acc = (static_cast<int>(largest ? acc > v : acc < v) | static_cast<int>(acc != acc)) != 0 ? acc : v;
-  }
-  static void join(Acc& acc, T other) { add(acc, other); }
-};
-
 // The gradient of a reduction, given the reduced axes back as size 1, so that it broadcasts over x again.
 template <class T>
 Tensor<T> restored(const Tensor<T>& dy, const Shape& kept) {
@@ -75,8 +56,9 @@ template <class T>
 Tensor<T> sum(const Tensor<T>& x, const Axes& list, bool keepdims) {
   const Plan plan("sum", x.shape(), list, x.strides(), keepdims);
   Buffer<T> y(plan.out, "sum");
-  kernels::fold(plan.axes, x.data(), y.data(), Sum<T>{},
-                [](auto total, std::int64_t) { return static_cast<T>(total); });
+  kernels::fold_sum(plan.axes, x.data(), [&](const auto* sums, std::int64_t n, std::int64_t k) {
+    std::transform(sums, sums + n, y.data() + k, [](auto total) { return static_cast<T>(total); });
+  });
   return recorded(sum_op, Tensor<T>(std::move(y)),
                   wrt(x, [kept = plan.kept, shape = x.shape()](const auto& dy) {
                     return broadcast_to(restored(dy, kept), shape);
@@ -87,10 +69,11 @@ const Op mean_op{"mean", "y = Σ x / n", "dx = dy / n, repeated"};
 template <std::floating_point T>
 Tensor<T> mean(const Tensor<T>& x, const Axes& list, bool keepdims) {
   const Plan plan("mean", x.shape(), list, x.strides(), keepdims);
-  const auto n = static_cast<double>(plan.count);
+  const auto count = static_cast<double>(plan.count);
   Buffer<T> y(plan.out, "mean");
-  kernels::fold(plan.axes, x.data(), y.data(), Sum<T>{},
-                [n](double total, std::int64_t) { return static_cast<T>(total / n); });
+  kernels::fold_sum(plan.axes, x.data(), [&](const double* sums, std::int64_t n, std::int64_t k) {
+    std::transform(sums, sums + n, y.data() + k, [&](double total) { return static_cast<T>(total / count); });
+  });
   return record(mean_op, Tensor<T>(std::move(y)),
                 wrt(x, [kept = plan.kept, shape = x.shape(), count = plan.count](const auto& dy) {
                   return broadcast_to(restored(dy, kept) / count, shape);
@@ -99,15 +82,16 @@ Tensor<T> mean(const Tensor<T>& x, const Axes& list, bool keepdims) {
 
 namespace {
 
-template <bool largest, class T>
-Tensor<T> extreme(const Op& op, const Tensor<T>& x, const Axes& list, bool keepdims) {
+template <class T>
+Tensor<T> extreme(const Op& op, bool largest, const Tensor<T>& x, const Axes& list, bool keepdims) {
   const Plan plan(op.name, x.shape(), list, x.strides(), keepdims);
   if (plan.count == 0 && plan.out.numel() > 0)
     throw ShapeError(fmt::format("{}: shape {} has nothing along the reduced axes; an empty {} has no value",
                                  op.name, x.shape().str(), op.name));
   Buffer<T> filled(plan.out, op.name);
-  kernels::fold(plan.axes, x.data(), filled.data(), Extreme<T, largest>{},
-                [](T best, std::int64_t) { return best; });
+  kernels::fold_extreme(plan.axes, x.data(), largest, [&](const T* best, std::int64_t n, std::int64_t k) {
+    std::copy_n(best, n, filled.data() + k);
+  });
   Tensor<T> y(std::move(filled));
   return record(op, y, wrt(x, [x, y, kept = plan.kept, list](const auto& dy) {
                   // Who won does not change with x (but at ties): a constant, worked out off the tape.
@@ -122,34 +106,38 @@ Tensor<T> extreme(const Op& op, const Tensor<T>& x, const Axes& list, bool keepd
 const Op max_op{"max", "y = max x", "dx = dy [x = y] / (number of winners)"};
 template <std::floating_point T>
 Tensor<T> max(const Tensor<T>& x, const Axes& list, bool keepdims) {
-  return extreme<true>(max_op, x, list, keepdims);
+  return extreme(max_op, true, x, list, keepdims);
 }
 
 const Op min_op{"min", "y = min x", "dx = dy [x = y] / (number of winners)"};
 template <std::floating_point T>
 Tensor<T> min(const Tensor<T>& x, const Axes& list, bool keepdims) {
-  return extreme<false>(min_op, x, list, keepdims);
+  return extreme(min_op, false, x, list, keepdims);
 }
 
 namespace {
 
-// Σ (x - mean)² / (n - correction), in two passes, the mean in double as it comes: rounding it first, or
-// subtracting squares, would cost the digits at a large mean.
-template <class T, class Finish>
-Tensor<T> deviation(const char* op, const Tensor<T>& x, const Axes& list, bool keepdims,
-                    const Finish& finish) {
+// √ of, or the plain Σ (x - mean)² / (n - correction), in two passes, the mean in double as it comes:
+// rounding it first, or subtracting squares, would cost the digits at a large mean.
+template <class T>
+Tensor<T> deviation(const char* op, const Tensor<T>& x, const Axes& list, int correction, bool keepdims,
+                    bool root) {
   const Plan plan(op, x.shape(), list, x.strides(), keepdims);
-  const auto n = static_cast<double>(plan.count);
+  const auto count = static_cast<double>(plan.count);
   Buffer<double> filled(plan.kept, op);
-  kernels::fold(plan.axes, x.data(), filled.data(), Sum<T>{},
-                [n](double total, std::int64_t) { return total / n; });
-  const Tensor<double> means(std::move(filled));
-  const auto squares = map<double>(op, x, means, [](T v, double m) {
-    return (static_cast<double>(v) - m) * (static_cast<double>(v) - m);
+  kernels::fold_sum(plan.axes, x.data(), [&](const double* sums, std::int64_t n, std::int64_t k) {
+    std::transform(sums, sums + n, filled.data() + k, [&](double total) { return total / count; });
   });
+  const Tensor<double> means(std::move(filled));
+  const auto apart = map<double>(op, x, means, [](T v, double m) { return static_cast<double>(v) - m; });
   Buffer<T> y(plan.out, op);
-  kernels::fold(Plan(op, squares.shape(), list, squares.strides(), keepdims).axes, squares.data(), y.data(),
-                Sum<double>{}, [&](double total, std::int64_t) { return static_cast<T>(finish(total, n)); });
+  const double divisor = std::max(0.0, count - correction);
+  kernels::fold_squares(Plan(op, apart.shape(), list, apart.strides(), keepdims).axes, apart.data(),
+                        [&](const double* sums, std::int64_t n, std::int64_t k) {
+                          std::transform(sums, sums + n, y.data() + k, [&](double total) {
+                            return static_cast<T>(root ? std::sqrt(total / divisor) : total / divisor);
+                          });
+                        });
   return y;
 }
 
@@ -165,8 +153,7 @@ Tensor<T> divided_or_zero(const Tensor<T>& a, const Tensor<T>& b) {
 const Op var_op{"var", "y = Σ (x - mean x)² / (n - correction)", "dx = 2 dy (x - mean x) / (n - correction)"};
 template <std::floating_point T>
 Tensor<T> var(const Tensor<T>& x, const Axes& list, int correction, bool keepdims) {
-  auto y = deviation("var", x, list, keepdims,
-                     [correction](double total, double n) { return total / std::max(0.0, n - correction); });
+  auto y = deviation("var", x, list, correction, keepdims, false);
   const Plan plan("var", x.shape(), list, x.strides(), keepdims);
   return record(var_op, std::move(y),
                 wrt(x, [x, list, correction, kept = plan.kept, count = plan.count](const auto& dy) {
@@ -178,9 +165,7 @@ Tensor<T> var(const Tensor<T>& x, const Axes& list, int correction, bool keepdim
 const Op std_op{"std", "y = √var(x)", "dx = dy (x - mean x) / (y (n - correction)), 0 where y = 0"};
 template <std::floating_point T>
 Tensor<T> std_dev(const Tensor<T>& x, const Axes& list, int correction, bool keepdims) {
-  auto y = deviation("std", x, list, keepdims, [correction](double total, double n) {
-    return std::sqrt(total / std::max(0.0, n - correction));
-  });
+  auto y = deviation("std", x, list, correction, keepdims, true);
   const Plan plan("std", x.shape(), list, x.strides(), keepdims);
   return record(std_op, y,
                 wrt(x, [x, y, list, correction, kept = plan.kept, count = plan.count](const auto& dy) {
@@ -192,16 +177,11 @@ Tensor<T> std_dev(const Tensor<T>& x, const Axes& list, int correction, bool kee
 const Op norm_op{"norm", "y = √Σ x²", "dx = dy x / y, 0 where y = 0"};
 template <std::floating_point T>
 Tensor<T> norm(const Tensor<T>& x, const Axes& list, bool keepdims) {
-  struct Squares {
-    using Acc = double;
-    Acc start = 0;
-    static void add(Acc& acc, T v) { acc += static_cast<double>(v) * static_cast<double>(v); }
-    static void join(Acc& acc, Acc other) { acc += other; }
-  };
   const Plan plan("norm", x.shape(), list, x.strides(), keepdims);
   Buffer<T> filled(plan.out, "norm");
-  kernels::fold(plan.axes, x.data(), filled.data(), Squares{},
-                [](double total, std::int64_t) { return static_cast<T>(std::sqrt(total)); });
+  kernels::fold_squares(plan.axes, x.data(), [&](const double* sums, std::int64_t n, std::int64_t k) {
+    std::transform(sums, sums + n, filled.data() + k, [](double v) { return static_cast<T>(std::sqrt(v)); });
+  });
   Tensor<T> y(std::move(filled));
   return record(norm_op, y, wrt(x, [x, y, kept = plan.kept](const auto& dy) {
                   return divided_or_zero(restored(dy, kept), restored(y, kept)) * x;

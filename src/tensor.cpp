@@ -71,6 +71,14 @@ bool last_of(std::atomic<std::int64_t>& owners) {
 }
 }  // namespace
 
+const Header* share(const Header* header) noexcept {
+  if (header == nullptr) return nullptr;
+  header->owners.fetch_add(1, std::memory_order_relaxed);
+  if (copy_watch != nullptr) [[unlikely]]
+    copy_watch(*header);
+  return header;
+}
+
 void drop(const Header* header) noexcept {
   if (header == nullptr || !last_of(header->owners)) return;
   Storage* storage = header->storage;  // none in a buffer whose allocation failed
@@ -92,7 +100,7 @@ void measure(const Nested<E>& nested, int depth, Shape& shape) {
   if (depth == max_rank)
     throw ShapeError(fmt::format("tensor: braces nested deeper than {} levels", max_rank));
   shape = shape.with(depth, static_cast<std::int64_t>(nested.list_.size()));
-  if (!nested.list_.empty()) measure(nested.list_.front(), depth + 1, shape);
+  if (nested.list_.size() > 0) measure(*nested.list_.begin(), depth + 1, shape);
 }
 
 template <class E>

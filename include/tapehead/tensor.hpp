@@ -47,7 +47,8 @@ std::int64_t next_id();
 const Header& empty_header();
 Storage* new_storage(const char* op, const Shape& shape, std::int64_t numel, std::size_t element_bytes);
 Header* new_header();
-void drop(const Header* header) noexcept;
+const Header* share(const Header* header) noexcept;  // one owner more; null stays null
+void drop(const Header* header) noexcept;            // one fewer; the last takes it along
 [[noreturn]] void throw_not_scalar(const Shape& shape);
 
 // A number, or a list of these: what nested braces are made of.
@@ -61,7 +62,7 @@ class Nested {
   Nested(std::initializer_list<Nested> list) : list_(list), is_list_(true) {}
 
   E value_{};
-  std::vector<Nested> list_;
+  std::initializer_list<Nested> list_;  // in the caller's expression, which outlives this
   bool is_list_ = false;
 };
 
@@ -118,12 +119,7 @@ class Tensor {
   Tensor(std::initializer_list<detail::Nested<E>> values);
   Tensor(Buffer<E>&& filled) : header_(std::exchange(filled.header_, nullptr)) {}
 
-  Tensor(const Tensor& other) noexcept : header_(other.header_) {
-    if (header_ == nullptr) return;
-    header_->owners.fetch_add(1, std::memory_order_relaxed);
-    if (detail::copy_watch != nullptr) [[unlikely]]
-      detail::copy_watch(*header_);
-  }
+  Tensor(const Tensor& other) noexcept : header_(detail::share(other.header_)) {}
   Tensor(Tensor&& other) noexcept : header_(std::exchange(other.header_, nullptr)) {}
   Tensor& operator=(Tensor other) noexcept {
     std::swap(header_, other.header_);
@@ -174,6 +170,15 @@ class Tensor {
  private:
   const detail::Header* header_ = nullptr;
 };
+
+extern template class Buffer<float>;
+extern template class Buffer<double>;
+extern template class Buffer<bool>;
+extern template class Buffer<std::int64_t>;
+extern template class Tensor<float>;
+extern template class Tensor<double>;
+extern template class Tensor<bool>;
+extern template class Tensor<std::int64_t>;
 
 // Making tensors. Shapes are written {2, 3}; {} is a zero-dimensional tensor with one element.
 template <class E>

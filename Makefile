@@ -63,15 +63,18 @@ CHECKED := -g -D_GLIBCXX_ASSERTIONS
 ifneq ($(SANITIZE),)
 CHECKED += -fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-pointer
 endif
+# Kernels are where time goes and get every optimisation. The rest needs its short loops made vectors and its small
+# functions inlined, and no more ($(OPT_SHORT), as the compiler takes it: see .make/configure): it would not run
+# faster, and takes half as long again to compile.
 ifeq ($(DEBUG),1)
-OPT_LIBRARY := -O0 $(CHECKED)
-OPT_PROGRAM := -O0 $(CHECKED)
+OPT_KERNELS := -O0 $(CHECKED)
+OPT_LIBRARY := $(OPT_KERNELS)
 else ifneq ($(SANITIZE),)
-OPT_LIBRARY := -O1 $(CHECKED)
-OPT_PROGRAM := -O1 $(CHECKED)
+OPT_KERNELS := -O1 $(CHECKED)
+OPT_LIBRARY := $(OPT_KERNELS)
 else
-OPT_LIBRARY := -O3 -DNDEBUG
-OPT_PROGRAM := -O1 -DNDEBUG
+OPT_KERNELS := -O3 -DNDEBUG
+OPT_LIBRARY = $(OPT_SHORT) -DNDEBUG
 endif
 UBSAN_OPTIONS ?= print_stacktrace=1
 ASAN_OPTIONS ?= allocator_may_return_null=1
@@ -82,9 +85,6 @@ export UBSAN_OPTIONS ASAN_OPTIONS TSAN_OPTIONS
 
 HEADERS := $(sort $(wildcard include/tapehead/*.hpp include/tapehead/kernels/*.hpp))
 LIB_SRC := $(sort $(wildcard src/*.cpp src/kernels/*.cpp))
-# Files whose loops are short: they call operations, write text or read files. Optimised less, they compile faster.
-CALM := $(sort $(wildcard $(addprefix src/,arrays.cpp cache.cpp gradcheck*.cpp jacobian.cpp nn_*.cpp np*.cpp \
-  paged_cache.cpp plot*.cpp prefix_tree.cpp print.cpp safetensors.cpp trace.cpp)))
 TEST_SRC := tests/main.cpp $(filter-out tests/main.cpp,$(sort $(wildcard tests/*.cpp)))
 # Tests that are compiled together (how: below). One that no list has is compiled alone.
 TESTS_nn := nn gpt optim
@@ -122,7 +122,7 @@ ifneq ($(filter-out $(NEEDS_NO_COMPILER),$(MAKECMDGOALS)),)
 ifneq ($(shell BUILD='$(BUILD)' CXX='$(CXX)' MARCH='$(MARCH)' OPENMP='$(OPENMP)' SANITIZE='$(SANITIZE)' \
   CPPFLAGS='$(CPPFLAGS)' CXXFLAGS='$(CXXFLAGS)' LDFLAGS='$(LDFLAGS)' \
   SOURCES='$(LIB_SRC) : $(TEST_SRC) : $(SHARED_SRC)' \
-  FLAGS='$(FLAGS) $(OPT_LIBRARY) $(OPT_PROGRAM)' .make/configure && echo ready),ready)
+  FLAGS='$(FLAGS) $(OPT_KERNELS) $(OPT_LIBRARY)' .make/configure && echo ready),ready)
 $(error the build cannot start; the reason is above)
 endif
 include $(BUILD)/config.mk
@@ -130,9 +130,9 @@ endif
 
 COMPILE = $(CXX) $(FLAGS) $(QUIET_FLAGS) $(MARCH_FLAGS) $(OPENMP_CXXFLAGS) -Iinclude $(LIBRARY_CPPFLAGS) \
   $(CPPFLAGS) $(CXXFLAGS)
-LINK = $(CXX) $(OPT_PROGRAM) $(LDFLAGS)
+LINK = $(CXX) $(OPT_LIBRARY) $(LDFLAGS)
 LDLIBS = $(LIB) $(LIBRARY_LDFLAGS) -lfmt $(OPENMP_LDFLAGS)
-TAPEHEAD_COMPILE = $(COMPILE) $(OPT_PROGRAM)
+TAPEHEAD_COMPILE = $(COMPILE) $(OPT_LIBRARY)
 TAPEHEAD_LINK = $(LINK)
 TAPEHEAD_LDLIBS = $(LDLIBS)
 TAPEHEAD_MAKE := $(MAKE)
@@ -217,13 +217,8 @@ ifneq ($(PRECOMPILED),0)
 precompiled = $(BUILD)/precompiled/$(1).hpp.gch
 included = $(if $(ALONE),,-include $(BUILD)/precompiled/$(1).hpp)
 endif
-$(BUILD)/precompiled/library.hpp.gch: OPT := $(OPT_LIBRARY)
-$(BUILD)/precompiled/calm.hpp.gch $(BUILD)/precompiled/programs.hpp.gch: OPT := $(OPT_PROGRAM)
-$(BUILD)/precompiled/tests.hpp.gch: OPT := $(OPT_PROGRAM) -O0
-
-$(BUILD)/precompiled/calm.hpp: .make/precompiled/library.hpp $(BUILD)/config.mk
-	@mkdir -p $(@D)
-	@cp $< $@
+$(BUILD)/precompiled/library.hpp.gch $(BUILD)/precompiled/programs.hpp.gch: OPT := $(OPT_LIBRARY)
+$(BUILD)/precompiled/tests.hpp.gch: OPT := $(OPT_LIBRARY) -O0
 
 $(BUILD)/precompiled/%.hpp: .make/precompiled/%.hpp $(BUILD)/config.mk
 	@mkdir -p $(@D)
@@ -234,18 +229,13 @@ $(BUILD)/precompiled/%.hpp.gch: $(BUILD)/precompiled/%.hpp
 	$(Q)$(COMPILE) -Isrc -Itests $(OPT) -MMD -MP -MF $(@:.gch=.d) -x c++-header -c $< -o $@
 
 # The book's seeds, bit for bit: no multiply-adds but those that the code asks for.
-$(BUILD)/src/random.o: FILE_FLAGS := -ffp-contract=off
+$(BUILD)/src/random.o: FILE_FLAGS := $(OPT_KERNELS) -ffp-contract=off
 $(BUILD)/src/random.o: ALONE := 1
 
 $(BUILD)/src/kernels/%.o: src/kernels/%.cpp $(BUILD)/config.mk
 	$(call say,$<)
 	@mkdir -p $(@D)
-	$(Q)$(COMPILE) -Isrc $(OPT_LIBRARY) -MMD -MP -c $< -o $@
-
-$(CALM:src/%.cpp=$(BUILD)/src/%.o): $(BUILD)/src/%.o: src/%.cpp $(BUILD)/config.mk $(call precompiled,calm)
-	$(call say,$<)
-	@mkdir -p $(@D)
-	$(Q)$(COMPILE) -Isrc $(OPT_PROGRAM) $(call included,calm) -MMD -MP -c $< -o $@
+	$(Q)$(COMPILE) -Isrc $(OPT_KERNELS) -MMD -MP -c $< -o $@
 
 $(BUILD)/src/%.o: src/%.cpp $(BUILD)/config.mk $(call precompiled,library)
 	$(call say,$<)
@@ -255,10 +245,10 @@ $(BUILD)/src/%.o: src/%.cpp $(BUILD)/config.mk $(call precompiled,library)
 $(BUILD)/tests/bench/%.o: tests/bench/%.cpp $(BUILD)/config.mk
 	$(call say,$<)
 	@mkdir -p $(@D)
-	$(Q)$(COMPILE) -Isrc $(OPT_LIBRARY) -MMD -MP -c $< -o $@
+	$(Q)$(COMPILE) -Isrc $(OPT_KERNELS) -MMD -MP -c $< -o $@
 
 # Not optimised: what takes time in a test is the library, and this takes half as long to compile.
-COMPILE_TEST = $(COMPILE) $(MEMORY_FLAGS) -Isrc -Itests $(OPT_PROGRAM) -O0 $(call included,tests) -MMD -MP
+COMPILE_TEST = $(COMPILE) $(MEMORY_FLAGS) -Isrc -Itests $(OPT_LIBRARY) -O0 $(call included,tests) -MMD -MP
 $(BUILD)/tests/%.o: tests/%.cpp $(BUILD)/config.mk $(call precompiled,tests)
 	$(call say,$<)
 	@mkdir -p $(@D)
@@ -283,7 +273,7 @@ $(TOGETHER): %.o: %.cpp $(BUILD)/config.mk $(call precompiled,tests)
 $(BUILD)/%.o: %.cpp $(BUILD)/config.mk $(call precompiled,programs)
 	$(call say,$<)
 	@mkdir -p $(@D)
-	$(Q)$(COMPILE) -Isrc $(OPT_PROGRAM) $(call included,programs) -MMD -MP -c $< -o $@
+	$(Q)$(COMPILE) -Isrc $(OPT_LIBRARY) $(call included,programs) -MMD -MP -c $< -o $@
 
 $(LIB): $(LIB_SRC:%.cpp=$(BUILD)/%.o) $(BUILD)/sources
 	$(Q)rm -f $@ && ar rcs $@ $(filter %.o,$^)

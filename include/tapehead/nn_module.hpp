@@ -31,12 +31,18 @@ struct Module {
 
   /// Calls f(name, tensor) for each parameter, inner modules' names with a dot: "W_q.weight", PyTorch's way.
   template <class F>
-  void each_parameter(F&& f, const std::string& prefix = "") {
+  void each_parameter(F&& f) {
+    std::vector<std::pair<std::string, Tensor<T>*>> all;
+    list_parameters("", all);
+    for (auto& [name, tensor] : all) f(std::as_const(name), *tensor);
+  }
+  // A list first, so that the walk over all members is compiled once and not for each f.
+  void list_parameters(const std::string& prefix, std::vector<std::pair<std::string, Tensor<T>*>>& all) {
     self().members([&](const std::string& name, auto& member) {
       if constexpr (detail::is_tensor<std::remove_reference_t<decltype(member)>>)
-        f(prefix + name, member);
+        all.emplace_back(prefix + name, &member);
       else
-        member.each_parameter(f, prefix + name + ".");
+        member.list_parameters(prefix + name + ".", all);
     });
   }
   /// Calls f(module) for this module and each one inside it.

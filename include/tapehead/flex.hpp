@@ -275,9 +275,14 @@ BlockMask<M> block_mask(M mask, std::int64_t B, std::int64_t H, std::int64_t Lq,
 
 namespace detail {
 
+// Not std::make_shared, which would compile a counter of its own for each function.
+template <class Base>
+std::shared_ptr<const Base> shared_base(const Base* made) {
+  return std::shared_ptr<const Base>(made);
+}
 template <class T, class F, class... B>
 std::shared_ptr<const FlexScore<T>> flex_score(const ScoreMod<F, B...>& mod) {
-  return std::make_shared<FlexScoreOf<T, F, B...>>(mod);
+  return shared_base<FlexScore<T>>(new FlexScoreOf<T, F, B...>(mod));
 }
 template <class T, class F>
 std::shared_ptr<const FlexScore<T>> flex_score(const F& f) {
@@ -289,11 +294,11 @@ std::shared_ptr<const FlexScore<T>> flex_score(const NoScoreMod&) {
 }
 template <class M>
 std::shared_ptr<const FlexMask> flex_mask(const BlockMask<M>& mask) {
-  return std::make_shared<BlockMask<M>>(mask);
+  return shared_base<FlexMask>(new BlockMask<M>(mask));
 }
 template <class M>
 std::shared_ptr<const FlexMask> flex_mask(const M& mask) {
-  return std::make_shared<FlexMaskOf<M>>(mask);
+  return shared_base<FlexMask>(new FlexMaskOf<M>(mask));
 }
 inline std::shared_ptr<const FlexMask> flex_mask(const NoMaskMod&) { return nullptr; }
 

@@ -375,12 +375,13 @@ void second_order(const CheckedFunction& f, const Measured& first, std::vector<s
   for (const auto& each : first.x()) v.push_back(random_weights(each.shape(), random));
   x_dy.push_back(first.dy());
   names.push_back("dy");
-  const CheckedFunction slopes = [&f, &v](const Inputs& at) {
+  const auto weighted = [&f, &v](const Inputs& at) {
     const Inputs dx = gradients(f, Inputs(at.begin(), at.end() - 1), at.back());
     Tensor<double> total = scalar(0.0);
     for (std::size_t i = 0; i < dx.size(); ++i) total = total + sum(dx[i] * v[i]);
     return total;
   };
+  const CheckedFunction slopes(weighted, std::index_sequence<>());
   const Tensor<double> one = scalar(1.0);
   const Measured second(slopes, x_dy, one, o);
   Run(second, names, gradients(slopes, x_dy, one), 2, o, random, report).all();

@@ -17,6 +17,7 @@ template <class F>
 Tensor<double> made(const Tensor<double>& y, const Tensor<double>& x, const F& pullback) {
   return record(slip, detach(y), wrt(x, pullback));
 }
+Tensor<double> cubed(const Tensor<double>& x) { return x * x * x; }
 bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 const Tensor<double> x23{{0.3, -1.2, 0.7}, {2.1, -0.4, 1.6}};
@@ -47,6 +48,7 @@ TEST_CASE(
 TEST_CASE("gradcheck: f may take a vector; inputs may be views; unnamed inputs are numbered") {
   const auto f = [](const std::vector<Tensor<double>>& x) { return x[0] * x[1].T(); };
   CHECK(gradcheck(f, {x33.T(), x33}, {.order = 2}));
+  CHECK(gradcheck(cubed, {x23}, {.order = 2}));  // a function by its name
   const auto report = gradcheck(
       [](auto a) { return made(exp(a), a, [a](const auto& dy) { return dy * exp(a) * 2; }); }, {x23});
   CHECK(has(report.text(),

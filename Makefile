@@ -217,6 +217,7 @@ ifneq ($(PRECOMPILED),0)
 precompiled = $(BUILD)/precompiled/$(1).hpp.gch
 included = $(if $(ALONE),,-include $(BUILD)/precompiled/$(1).hpp)
 endif
+$(BUILD)/precompiled/kernels.hpp.gch: OPT := $(OPT_KERNELS)
 $(BUILD)/precompiled/library.hpp.gch $(BUILD)/precompiled/programs.hpp.gch: OPT := $(OPT_LIBRARY)
 $(BUILD)/precompiled/tests.hpp.gch: OPT := $(OPT_LIBRARY) -O0
 
@@ -232,10 +233,10 @@ $(BUILD)/precompiled/%.hpp.gch: $(BUILD)/precompiled/%.hpp
 $(BUILD)/src/random.o: FILE_FLAGS := $(OPT_KERNELS) -ffp-contract=off
 $(BUILD)/src/random.o: ALONE := 1
 
-$(BUILD)/src/kernels/%.o: src/kernels/%.cpp $(BUILD)/config.mk
+$(BUILD)/src/kernels/%.o: src/kernels/%.cpp $(BUILD)/config.mk $(call precompiled,kernels)
 	$(call say,$<)
 	@mkdir -p $(@D)
-	$(Q)$(COMPILE) -Isrc $(OPT_KERNELS) -MMD -MP -c $< -o $@
+	$(Q)$(COMPILE) -Isrc $(OPT_KERNELS) $(call included,kernels) -MMD -MP -c $< -o $@
 
 $(BUILD)/src/%.o: src/%.cpp $(BUILD)/config.mk $(call precompiled,library)
 	$(call say,$<)

@@ -64,11 +64,15 @@ struct Start {
   Start at(int64_t i, int64_t j) const { return data == nullptr ? *this : Start{data + i * row + j, row}; }
 };
 
-/// Calls f(0) … f(N - 1), each with a constant: what they index can stay in registers.
-template <int N, class F>
-TAPEHEAD_INLINE void each(const F& f) {
-  [&]<int... I>(std::integer_sequence<int, I...>) { (f(std::integral_constant<int, I>{}), ...); }
-  (std::make_integer_sequence<int, N>{});
+/// Writes the columns there are of a tile's sums.
+template <class T>
+[[gnu::noinline]] void put_part(int64_t rows, int64_t cols, const T* sums, int64_t sums_row, T* c,
+                                int64_t c_row, const Start<T>& D) {
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t j = 0; j < cols; ++j) {
+      const T sum = sums[i * sums_row + j];
+      c[i * c_row + j] = D.data == nullptr ? sum : D.data[i * D.row + j] + sum;
+    }
 }
 
 /// C = D + A B for one tile: Rows rows, `cols` columns in Vecs vectors, the last one perhaps partly used. B
@@ -81,7 +85,6 @@ void tile(int64_t k, const Matrix<T>& A, const T* b, int64_t b_row, T* c, int64_
 #pragma GCC unroll 4
   for (int g = 0; g < groups; ++g) a[g] = A.data + 4 * g * A.row;
 
-  const int64_t last = cols - (Vecs - 1) * L;  // how much of the last vector there is
   Vec<T> sum[Rows][Vecs];
   for (int64_t p = 0; p < k; ++p) {
     Vec<T> row[Vecs];
@@ -98,21 +101,21 @@ void tile(int64_t k, const Matrix<T>& A, const T* b, int64_t b_row, T* c, int64_
     b += b_row;
   }
 
-  if (last == L && D.data == nullptr) {
-    each<Rows>([&](auto i) { each<Vecs>([&](auto v) { store(c + i * c_row + v * L, sum[i][v]); }); });
-  } else if (last == L) {
-    each<Rows>([&](auto i) {
-      each<Vecs>([&](auto v) { store(c + i * c_row + v * L, load(D.data + i * D.row + v * L) + sum[i][v]); });
-    });
-  } else {
-    each<Rows>([&](auto i) {
-      each<Vecs>([&](auto v) {
-        const int64_t n = v + 1 < Vecs ? L : last;
-        const T* d = D.data + i * D.row + v * L;
-        store_n(c + i * c_row + v * L, D.data == nullptr ? sum[i][v] : load_n(d, n) + sum[i][v], n);
-      });
-    });
+  alignas(64) T part[Rows * Vecs * L];
+  const bool whole = cols == Vecs * L;
+  T* to = whole ? c : part;
+  const int64_t to_row = whole ? c_row : Vecs * L;
+  if (whole && D.data != nullptr) {
+#pragma GCC unroll 12
+    for (int i = 0; i < Rows; ++i)
+#pragma GCC unroll 2
+      for (int v = 0; v < Vecs; ++v) sum[i][v] = load(D.data + i * D.row + v * L) + sum[i][v];
   }
+#pragma GCC unroll 12
+  for (int i = 0; i < Rows; ++i)
+#pragma GCC unroll 2
+    for (int v = 0; v < Vecs; ++v) store(to + i * to_row + v * L, sum[i][v]);
+  if (!whole) put_part(Rows, cols, part, Vecs * L, c, c_row, D);
 }
 
 /// Every tile size that can occur at an edge, so that no work is spent on rows that are not there.

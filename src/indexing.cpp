@@ -83,6 +83,19 @@ Tensor<E> rows_of(const char* op, const Tensor<E>& x, int axis, const Index& ind
   return y;
 }
 
+// Where the k largest are, the largest first: NaN before all others, equals in their order.
+std::vector<std::size_t> largest(const std::vector<double>& line, std::int64_t k) {
+  std::vector<std::size_t> order(line.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::partial_sort(order.begin(), order.begin() + k, order.end(), [&](std::size_t i, std::size_t j) {
+    const double a = line[i], b = line[j];
+    if (a != a || b != b) return a != a && (b == b || i < j);
+    return a > b || (a == b && i < j);
+  });
+  order.resize(static_cast<std::size_t>(k));
+  return order;
+}
+
 // y[at[i]] += src[i], rows of an axis. What goes to one position is added up in double and rounded once, in
 // the order of src, whatever the threads.
 template <class T>
@@ -240,20 +253,14 @@ TopK<T> topk(const Tensor<T>& x, std::int64_t k, int axis) {
   Buffer<T> values(x.shape().replaced(axis, k), "topk");
   Buffer<std::int64_t> indices(values.shape(), "topk");
   const std::array<Strides, 2> strides{row_major(values.shape()), x.strides()};
-  std::vector<std::int64_t> order(static_cast<std::size_t>(x.numel() > 0 ? n : 0));
+  std::vector<double> line(static_cast<std::size_t>(x.numel() > 0 ? n : 0));
   for_each_line(x.shape(), axis, strides, [&](const auto& at) {
-    const auto value = [&](std::int64_t i) { return x.data()[at[1] + i * strides[1][axis]]; };
-    const auto before = [&](std::int64_t i, std::int64_t j) {
-      const T a = value(i), b = value(j);
-      if (a != a || b != b) return a != a && (b == b || i < j);
-      return a > b || (a == b && i < j);
-    };
-    std::iota(order.begin(), order.end(), std::int64_t{0});
-    if (k < n) std::nth_element(order.begin(), order.begin() + k, order.end(), before);
-    std::sort(order.begin(), order.begin() + k, before);
-    for (std::int64_t j = 0; j < k; ++j) {
-      const std::int64_t from = order[static_cast<std::size_t>(j)], to = at[0] + j * strides[0][axis];
-      values[to] = value(from), indices[to] = from;
+    for (std::size_t i = 0; i < line.size(); ++i)
+      line[i] = static_cast<double>(x.data()[at[1] + static_cast<std::int64_t>(i) * strides[1][axis]]);
+    std::int64_t to = at[0];
+    for (const std::size_t from : largest(line, k)) {
+      values[to] = static_cast<T>(line[from]), indices[to] = static_cast<std::int64_t>(from);
+      to += strides[0][axis];
     }
   });
   const Index where(std::move(indices));

@@ -1,7 +1,6 @@
 #pragma once
-// Random programs of operations: what they are made of, how a plain interpreter runs them, how the library
-// does, and how they look as C++. The interpreter knows nothing of the library but the names: it loops over
-// index tuples.
+// Random programs of operations: what they are made of, and how a step is drawn. A plain interpreter that
+// loops over index tuples runs them beside the library, of which it knows nothing but the names.
 #include <algorithm>
 #include <cstdint>
 #include <functional>
@@ -107,9 +106,19 @@ struct Kind {
   bool (*allowed)(double) = nullptr;  // what elementwise kinds ask of each element
 };
 
-Array interpret(const Node& node, const Program& program);
-/// The program run by the library on these leaves, in their order.
-Tensor<double> run(const Program& program, const std::vector<Tensor<double>>& leaves);
-std::string as_cpp(const Program& program);
+inline int Chooser::leaf(const Shape& shape) {
+  Node node;
+  node.value = Array(shape);
+  for (double& v : node.value.data) v = (0.1 + 1.4 * real()) * (one_in(2) ? 1 : -1);
+  program.push_back(node);
+  return static_cast<int>(size()) - 1;
+}
+
+inline Shape Chooser::shape() {
+  static constexpr std::int64_t sizes[] = {1, 1, 2, 2, 3, 3, 3, 4, 5, 7};
+  Shape s;
+  for (std::int64_t rank = below(4); s.rank() < rank;) s = s.with(0, one_in(40) ? 0 : sizes[below(10)]);
+  return s;
+}
 
 }  // namespace graphs

@@ -15,22 +15,9 @@
 #include "tapehead/tapehead.hpp"
 #include "testing.hpp"
 
-namespace graphs {
+using namespace graphs;
 
-int Chooser::leaf(const Shape& shape) {
-  Node node;
-  node.value = Array(shape);
-  for (double& v : node.value.data) v = (0.1 + 1.4 * real()) * (one_in(2) ? 1 : -1);
-  program.push_back(node);
-  return static_cast<int>(size()) - 1;
-}
-
-Shape Chooser::shape() {
-  static constexpr std::int64_t sizes[] = {1, 1, 2, 2, 3, 3, 3, 4, 5, 7};
-  Shape s;
-  for (std::int64_t rank = below(4); s.rank() < rank;) s = s.with(0, one_in(40) ? 0 : sizes[below(10)]);
-  return s;
-}
+namespace {
 
 Array interpret(const Node& node, const Program& program) {
   if (node.kind == nullptr) return node.value;
@@ -49,8 +36,6 @@ Tensor<double> run(const Program& program, const std::vector<Tensor<double>>& le
   }
   return values.back();
 }
-
-namespace {
 
 // One by one: fmt::join would compile fmt's own way of writing numbers here.
 template <class List>
@@ -88,8 +73,6 @@ std::string call_text(const Node& node) {
   return text;
 }
 
-}  // namespace
-
 std::string as_cpp(const Program& program) {
   std::string leaves, parameters, named, body;
   for (std::size_t i = 0; i < program.size(); ++i) {
@@ -107,8 +90,6 @@ std::string as_cpp(const Program& program) {
       "{}const auto f = []({}) {{\n{}  return v{};\n}};\nCHECK(gradcheck(f, {{{}}}, {{.order = 2}}));\n",
       leaves, parameters, body, program.size() - 1, named);
 }
-
-namespace {
 
 const std::vector<Kind>& kinds() {
   static const std::vector<Kind> all = [] {
@@ -261,9 +242,6 @@ std::int64_t from_environment(const char* name, std::int64_t otherwise) {
 }
 
 }  // namespace
-}  // namespace graphs
-
-using namespace graphs;
 
 TEST_CASE("random programs: values by a plain interpreter, gradients by differences") {
   const std::int64_t count = from_environment("TAPEHEAD_FUZZ_N", 2000),

@@ -3,7 +3,6 @@
 // multiple of it.
 #include "recorded.hpp"
 
-#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,8 +19,9 @@ constexpr double tolerance = 1e-12;
 
 using Inputs = std::vector<Tensor<double>>;
 
-std::vector<Tensor<double>> gradients(const std::function<Tensor<double>(const Inputs&)>& f,
-                                      const Inputs& inputs, bool recorded) {
+using Function = Tensor<double> (*)(const Inputs&);
+
+std::vector<Tensor<double>> gradients(Function f, const Inputs& inputs, bool recorded) {
   Tape<double> outer, inner;
   if (recorded) outer.watch(inputs);
   inner.watch(inputs);
@@ -38,14 +38,14 @@ TEST_CASE("recorded: the way back in one pass is the way back in operations, ove
   TorchRandom rng(3);
   const Tensor<double> x = rng.randn<double>({131, 37}), w = rng.randn<double>({37}),
                        b = rng.randn<double>({37});
-  const auto target = rng.randint(0, 37, {131});
-  const std::pair<const char*, std::function<Tensor<double>(const Inputs&)>> operations[] = {
+  static const auto target = rng.randint(0, 37, {131});
+  const std::pair<const char*, Function> operations[] = {
       {"softmax", [](const Inputs& in) { return softmax(in[0], -1); }},
       {"softmax of columns", [](const Inputs& in) { return softmax(in[0], 0); }},
       {"layer_norm", [](const Inputs& in) { return layer_norm(in[0], in[1], in[2]); }},
       {"rms_norm", [](const Inputs& in) { return rms_norm(in[0], in[1]) + 0 * in[2]; }},
       {"gelu", [](const Inputs& in) { return gelu(in[0]) * in[1] + in[2]; }},
-      {"cross_entropy", [&](const Inputs& in) {
+      {"cross_entropy", [](const Inputs& in) {
          return cross_entropy(in[0] * in[1] + in[2], target, {.ignore_index = 5, .label_smoothing = 0.1});
        }}};
   for (const auto& operation : operations) {

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "attention_inputs.hpp"
+#include "recorded.hpp"
 #include "tapehead/error.hpp"
 #include "tapehead/reduce.hpp"
 #include "tapehead/views.hpp"
@@ -122,35 +123,27 @@ std::vector<Tensor<T>> gradients(const char* name, const FusedProblem<T>& p, con
   return all;
 }
 
-// Several gradients from one backward run: it is done once in each walk back over a tape (the next one may
-// have another dO, or other tapes that record), and each input fetches its part.
 template <class T>
-struct Joint {
+struct RunBack {
   const char* name;
   std::shared_ptr<const FusedProblem<T>> problem;
-  std::vector<Tensor<T>> parts;
-  std::int64_t walk = 0;
-
-  Tensor<T> part(std::size_t i, const Tensor<T>& dO) {
-    if (walk != Tape<T>::walk() || parts[i].header().storage == nullptr)
-      parts = gradients(name, *problem, dO);
-    walk = Tape<T>::walk();
-    return std::exchange(parts[i], Tensor<T>());
-  }
+  std::vector<Tensor<T>> operator()(const Tensor<T>& dO) const { return gradients(name, *problem, dO); }
 };
+template <class T>
+using Shared = std::shared_ptr<Joint<T, RunBack<T>>>;
 
 // The pullback of one input. A tape's print copies pullbacks to see what they hold: here it is the problem's
 // tensors.
 template <class T>
 struct Fetch {
-  Fetch(std::shared_ptr<Joint<T>> from, std::size_t which) : joint(std::move(from)), i(which) {}
-  Fetch(const Fetch& other) : joint(other.joint), i(other.i) {
+  Fetch(Shared<T> from, std::size_t which) : back(std::move(from)), i(which) {}
+  Fetch(const Fetch& other) : back(other.back), i(other.i) {
     if (copy_watch != nullptr) [[maybe_unused]]
-      const FusedProblem<T> copy(*joint->problem);
+      const FusedProblem<T> copy(*back->run().problem);
   }
-  Tensor<T> operator()(const Tensor<T>& dO) const { return joint->part(i, dO); }
+  Tensor<T> operator()(const Tensor<T>& dO) const { return back->part(i, dO); }
 
-  std::shared_ptr<Joint<T>> joint;
+  Shared<T> back;
   std::size_t i;
 };
 
@@ -164,10 +157,10 @@ Flash<T> run_fused(const Op& op, std::shared_ptr<FusedProblem<T>> p) {
       kernels::flash_forward(arguments(*p, hooks.get()), written(out, p->packed), written(lse, p->packed));
   p->output = Tensor<T>(std::move(out)), p->lse = Tensor<T>(std::move(lse));
 
-  const auto joint = std::make_shared<Joint<T>>(Joint<T>{op.name, p, {}, 0});
+  const Shared<T> back = joint<T>(RunBack<T>{op.name, p});
   std::vector<Tensor<T>> inputs{p->Q, p->K, p->V};
   inputs.insert(inputs.end(), p->extra.begin(), p->extra.end());
-  Tensor<T> recorded = record_all(op, p->output, inputs, [&](std::size_t i) { return Fetch<T>(joint, i); });
+  Tensor<T> recorded = record_all(op, p->output, inputs, [&](std::size_t i) { return Fetch<T>(back, i); });
   return {std::move(recorded), p->lse.squeeze(-1), tiles.total, tiles.skipped};
 }
 

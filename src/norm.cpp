@@ -17,12 +17,18 @@
 
 namespace tapehead {
 
+using detail::joint;
 using detail::nobody_records;
 
 namespace {
 
 template <class T>
 using Maybe = std::optional<Tensor<T>>;
+
+template <class T>
+bool is_there(const Tensor<T>& x) {
+  return x.header().storage != nullptr;
+}
 
 template <class T>
 void check(const char* op, const Tensor<T>& x, const Maybe<T>& weight, const Maybe<T>& bias, double eps) {
@@ -49,15 +55,13 @@ void for_each_row(const Shape& shape, const Row& row) {
 }
 
 template <class T>
-Tensor<T> normalised(const char* op, const Tensor<T>& x, const Maybe<T>& weight, const Maybe<T>& bias,
+Tensor<T> normalised(const char* op, const Tensor<T>& x, const Tensor<T>& weight, const Tensor<T>& bias,
                      double eps, bool centred) {
-  const Tensor<T> from = contiguous(detach(x)), none;
-  const Tensor<T> w = weight ? contiguous(detach(*weight)) : none,
-                  b = bias ? contiguous(detach(*bias)) : none;
+  const Tensor<T> from = contiguous(detach(x)), w = contiguous(detach(weight)), b = contiguous(detach(bias));
+  const T *w_row = is_there(weight) ? w.data() : nullptr, *b_row = is_there(bias) ? b.data() : nullptr;
   Buffer<T> y(x.shape(), op);
   for_each_row(x.shape(), [&](std::int64_t at) {
-    kernels::norm_row(x.size(-1), from.data() + at, weight ? w.data() : nullptr, bias ? b.data() : nullptr,
-                      eps, centred, y.data() + at);
+    kernels::norm_row(x.size(-1), from.data() + at, w_row, b_row, eps, centred, y.data() + at);
   });
   return y;
 }
@@ -76,38 +80,38 @@ const Op layer_norm_pull_op{"layer_norm_pull", "P(g) = (g - mean g - x̂ mean(g 
 const Op rms_norm_pull_op{"rms_norm_pull", "P(g) = (g - x̂ mean(g x̂)) / s, s = √(mean x² + ε)",
                           "dg = P(dy), dx = -(x̂ Σ dy P(g) + P(dy) Σ g x̂ + P(g) Σ dy x̂) / (n s)"};
 
-// The gradient of x from dy, or from dy and the weight: g = dy w.
+// What goes back from dy = g through a row of x and its weight, in one pass and unrecorded: the gradients of
+// x, weight and bias, those that are asked for. The last two are summed over groups of 64 rows, then these in
+// order, whatever the number of threads.
+struct Asked {
+  bool x = true, weight = false, bias = false;
+};
 template <class T>
-Tensor<T> pulled(const char* op, const Tensor<T>& x, const Tensor<T>& g, const Maybe<T>& weight, double eps,
-                 bool centred) {
-  const Tensor<T> from = contiguous(detach(x)), dy = contiguous(detach(g)), none;
-  const Tensor<T> w = weight ? contiguous(detach(*weight)) : none;
-  Buffer<T> dx(x.shape(), op);
-  for_each_row(x.shape(), [&](std::int64_t at) {
-    kernels::norm_pull_row(x.size(-1), from.data() + at, dy.data() + at, weight ? w.data() : nullptr, eps,
-                           centred, dx.data() + at);
-  });
-  return dx;
-}
-
-// Σ dy x̂ over the rows, unrecorded: groups of 64, then these in order, whatever the number of threads.
-template <class T>
-Tensor<T> weight_gradient(const Tensor<T>& x, const Tensor<T>& g, double eps, bool centred) {
-  const Tensor<T> from = contiguous(detach(x)), dy = contiguous(detach(g));
+std::vector<Tensor<T>> pulled(const char* op, const Tensor<T>& x, const Tensor<T>& g, const Tensor<T>& weight,
+                              double eps, bool centred, Asked asked = {}) {
+  const Tensor<T> from = contiguous(detach(x)), dy = contiguous(detach(g)), w = contiguous(detach(weight));
+  const T* row = is_there(weight) ? w.data() : nullptr;
   const std::int64_t n = x.size(-1), rows = n == 0 ? 0 : x.numel() / n, group = 64,
                      groups = (rows + group - 1) / group;
-  std::vector<double> sums(static_cast<std::size_t>(groups * n), 0.0);
-  kernels::parallel_for(groups, 4 * x.numel(), [&](std::int64_t k) {
+  Buffer<T> dx(asked.x ? x.shape() : Shape{0}, op);
+  std::vector<double> dw(static_cast<std::size_t>(asked.weight ? groups * n : 0)),
+      db(static_cast<std::size_t>(asked.bias ? groups * n : 0));
+  kernels::parallel_for(groups, 8 * x.numel(), [&](std::int64_t k) {
     for (std::int64_t r = k * group; r < std::min(rows, (k + 1) * group); ++r)
-      kernels::norm_weight_row(n, from.data() + r * n, dy.data() + r * n, eps, centred, sums.data() + k * n);
+      kernels::norm_pull_row(
+          n, from.data() + r * n, dy.data() + r * n, row, eps, centred, asked.x ? dx.data() + r * n : nullptr,
+          asked.weight ? dw.data() + k * n : nullptr, asked.bias ? db.data() + k * n : nullptr);
   });
-  Buffer<T> dw({n}, "norm");
-  for (std::int64_t i = 0; i < n; ++i) {
-    double total = 0;
-    for (std::int64_t k = 0; k < groups; ++k) total += sums[static_cast<std::size_t>(k * n + i)];
-    dw[i] = static_cast<T>(total);
-  }
-  return dw;
+  const auto total = [&](bool wanted, const std::vector<double>& sums) {
+    Buffer<T> all({wanted ? n : 0}, op);
+    for (std::int64_t i = 0; i < all.numel(); ++i) {
+      double sum = 0;
+      for (std::int64_t k = 0; k < groups; ++k) sum += sums[static_cast<std::size_t>(k * n + i)];
+      all[i] = static_cast<T>(sum);
+    }
+    return all;
+  };
+  return {std::move(dx), total(asked.weight, dw), total(asked.bias, db)};
 }
 
 // From the gradient of x̂ to that of x, in one record. It is linear in g, with a symmetric matrix: its own
@@ -115,7 +119,7 @@ Tensor<T> weight_gradient(const Tensor<T>& x, const Tensor<T>& g, double eps, bo
 template <bool centred, class T>
 Tensor<T> pull(const Tensor<T>& x, const Tensor<T>& g, double eps) {
   const Op& op = centred ? layer_norm_pull_op : rms_norm_pull_op;
-  const Tensor<T> P = pulled(op.name, x, g, {}, eps, centred);
+  const Tensor<T> P = pulled(op.name, x, g, {}, eps, centred)[0];
   return record(op, P, wrt(g, [x, eps](const auto& u) { return pull<centred>(x, u, eps); }),
                 wrt(x, [x, g, P, eps](const auto& u) {
                   const auto over_row = [](const Tensor<T>& v) { return sum(v, -1, true); };
@@ -130,20 +134,22 @@ Tensor<T> pull(const Tensor<T>& x, const Tensor<T>& g, double eps) {
 template <bool centred, class T>
 Tensor<T> norm(const Op& op, const Tensor<T>& x, const Maybe<T>& weight, const Maybe<T>& bias, double eps) {
   check(op.name, x, weight, bias, eps);
-  const Tensor<T> none;  // no tape knows it: what is left out has no gradient
-  return record(op, normalised(op.name, x, weight, bias, eps, centred),
+  // No tape knows a default tensor: what is left out has no gradient.
+  const Tensor<T> none, w = weight ? *weight : none, b = bias ? *bias : none;
+  const Asked asked{is_recorded(x), is_recorded(w), is_recorded(b)};
+  const auto at_once = joint<T>(
+      [=, name = op.name](const Tensor<T>& dy) { return pulled(name, x, dy, w, eps, centred, asked); });
+  return record(op, normalised(op.name, x, w, b, eps, centred),
                 wrt(x,
-                    [x, weight, eps, name = op.name](const auto& dy) {
-                      if (nobody_records(x, dy) && !(weight && is_recorded(*weight)))
-                        return pulled(name, x, dy, weight, eps, centred);
-                      return pull<centred>(x, weight ? dy * *weight : dy, eps);
+                    [=](const auto& dy) {
+                      return nobody_records(x, w, dy) ? at_once->part(0, dy)
+                                                      : pull<centred>(x, is_there(w) ? dy * w : dy, eps);
                     }),
-                wrt(weight ? *weight : none,
-                    [x, eps](const auto& dy) {
-                      return nobody_records(x, dy) ? weight_gradient(x, dy, eps, centred)
-                                                   : dy * plain<centred>(x, eps);
+                wrt(w,
+                    [=](const auto& dy) {
+                      return nobody_records(x, w, dy) ? at_once->part(1, dy) : dy * plain<centred>(x, eps);
                     }),
-                wrt(bias ? *bias : none, [](const auto& dy) { return dy; }));
+                wrt(b, [=](const auto& dy) { return nobody_records(x, w, dy) ? at_once->part(2, dy) : dy; }));
 }
 
 }  // namespace

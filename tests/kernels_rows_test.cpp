@@ -100,7 +100,7 @@ TEST_CASE_TEMPLATE("rows: softmax and norms of every length, there and back", T,
     for (bool centred : {false, true})
       for (bool weighted : {false, true}) {
         const Normalised norm(X, centred);
-        Row y, dx, dw;
+        Row y, dx, dw, db;
         const auto g = [&](std::size_t i) { return DY[i] * (weighted ? Wide(w[i]) : 1); };
         const Wide mean = centred ? sum(X, g) / norm.n : 0;
         const Wide part = sum(X, [&](std::size_t i) { return g(i) * norm.hat[i]; }) / norm.n;
@@ -108,16 +108,25 @@ TEST_CASE_TEMPLATE("rows: softmax and norms of every length, there and back", T,
           y.push_back(norm.hat[i] * (weighted ? Wide(w[i]) : 1) + Wide(b[i]));
           dx.push_back((g(i) - mean - norm.hat[i] * part) * norm.scale);
           dw.push_back(0.5L + DY[i] * norm.hat[i]);
+          db.push_back(0.5L + DY[i]);
         }
         const T* weight = weighted ? w.data() : nullptr;
         if (n == 1 && centred)
           continue;  // x - mean x is 0, and all that is left is a rounding error times 1/√ε
         check<T>(y, [&](T* to) { norm_row(n, x.data(), weight, b.data(), double(eps), centred, to); });
-        check<T>(dx, [&](T* to) { norm_pull_row(n, x.data(), dy.data(), weight, double(eps), centred, to); });
+        const auto pull = [&](T* to_x, double* to_w, double* to_b) {
+          norm_pull_row(n, x.data(), dy.data(), weight, double(eps), centred, to_x, to_w, to_b);
+        };
+        check<T>(dx, [&](T* to) { pull(to, nullptr, nullptr); });
         if (n == 2) continue;
         check<double>(dw, [&](double* to) {
           std::fill_n(to, n, 0.5);
-          norm_weight_row(n, x.data(), dy.data(), double(eps), centred, to);
+          pull(nullptr, to, nullptr);
+        });
+        check<double>(db, [&](double* to) {
+          std::fill_n(to, n, 0.5);
+          std::vector<T> also_x(x.size());
+          pull(also_x.data(), nullptr, to);
         });
       }
   }

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/norm.hpp"
+#include "kernels/row_sums.hpp"
 #include "kernels/vmath.hpp"
 
 namespace tapehead::kernels {
@@ -26,14 +26,7 @@ T max_of(std::int64_t n, const T* x) {
 
 template <class T>
 double sum_of(std::int64_t n, const T* x) {
-  double total[ways] = {};
-  std::int64_t i = 0;
-  for (; i + ways <= n; i += ways)
-    for (std::int64_t w = 0; w < ways; ++w) total[w] += static_cast<double>(x[i + w]);
-  for (; i < n; ++i) total[i % ways] += static_cast<double>(x[i]);
-  for (std::int64_t half = ways / 2; half > 0; half /= 2)
-    for (std::int64_t w = 0; w < half; ++w) total[w] += total[w + half];
-  return total[0];
+  return sums<1>(n, [x](auto at) { return std::array{at(x)}; })[0];
 }
 
 template <class T>
@@ -71,8 +64,7 @@ void softmax_row(std::int64_t n, const T* s, T* a, bool empty_is_zero) {
 
 template <class T>
 void softmax_pull_row(std::int64_t n, const T* a, const T* da, T* ds) {
-  const T total = static_cast<T>(
-      sum_row(n, [=](std::int64_t i) { return static_cast<double>(da[i]) * static_cast<double>(a[i]); }));
+  const auto total = static_cast<T>(sums<1>(n, [=](auto at) { return std::array{at(da) * at(a)}; })[0]);
   for (std::int64_t i = 0; i < n; ++i) ds[i] = a[i] * (da[i] - total);
 }
 

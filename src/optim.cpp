@@ -6,6 +6,7 @@
 #include <cmath>
 #include <set>
 
+#include "kernels/adam.hpp"
 #include "kernels/parallel.hpp"
 #include "tapehead/arithmetic.hpp"
 #include "tapehead/error.hpp"
@@ -108,6 +109,40 @@ struct Step {
   Buffer<T> next;
 };
 
+// The elements of x for writing, where nobody could tell: no copy, no view and no tape holds them.
+template <class T>
+T* unshared(Tensor<T>& x) {
+  const detail::Header& h = x.header();
+  const bool alone = h.storage != nullptr && h.owners.load(std::memory_order_acquire) == 1 &&
+                     h.storage->owners.load(std::memory_order_acquire) == 1;
+  return alone && h.contiguous ? static_cast<T*>(h.data) : nullptr;
+}
+
+// A running mean of a parameter, zeros at first: updated in place where nobody else holds it, otherwise in a
+// copy that takes its place in the end.
+template <class T>
+class Moment {
+ public:
+  Moment(const char* op, Tensor<T>& kept, const Shape& shape)
+      : kept_(kept), data_(unshared(kept)), fresh_(data_ == nullptr ? shape : Shape{0}, op) {
+    if (data_ != nullptr) return;
+    data_ = fresh_.data();
+    if (kept.header().storage == nullptr)
+      std::fill_n(data_, fresh_.numel(), T{});
+    else
+      std::copy_n(contiguous(detach(kept)).data(), fresh_.numel(), data_);
+  }
+  T* data() { return data_; }
+  void keep() {
+    if (data_ == fresh_.data()) kept_ = std::move(fresh_);
+  }
+
+ private:
+  Tensor<T>& kept_;
+  T* data_;
+  Buffer<T> fresh_;
+};
+
 }  // namespace
 
 template <std::floating_point T>
@@ -152,50 +187,42 @@ void AdamOptimizer<T, decoupled>::update(const std::vector<Update<T>>& updates) 
   check(op, "beta2", beta2, beta2 >= 0 && beta2 < 1, "0 or more and less than 1");
   check(op, "eps", eps, eps >= 0, "0 or more");
   check(op, "weight_decay", weight_decay, weight_decay >= 0, "0 or more");
+  // First all memory that it takes, then the numbers: where memory runs out, nothing has changed.
   struct Next : Step<T> {
-    Next(const Update<T>& u, State& st)
-        : Step<T>(u), state(&st), m(this->old.shape(), "Adam"), v(this->old.shape(), "Adam") {}
+    Next(const char* name, const Update<T>& u, State& st)
+        : Step<T>(u), state(&st), m(name, st.m, this->old.shape()), v(name, st.v, this->old.shape()) {}
     State* state;
-    Buffer<T> m, v;
+    Moment<T> m, v;
   };
   std::vector<Next> steps;
   steps.reserve(updates.size());
   for (const Update<T>& u : updates) {
     State& before = state[u.name];
-    steps.emplace_back(u, before);
-    Next& s = steps.back();
-    const bool first = begins(op, u, before.m);
-    const auto t = static_cast<double>(before.steps + 1);
+    begins(op, u, before.m), begins(op, u, before.v);
+    steps.emplace_back(op, u, before);
+  }
+  for (Next& s : steps) {
+    const auto t = static_cast<double>(s.state->steps + 1);
     const double decays = decay_vectors || s.old.rank() >= 2 ? weight_decay : 0;
-    const T into_gradient = static_cast<T>(decoupled ? 0 : decays),
-            shrink = static_cast<T>(decoupled ? 1 - lr * decays : 1);
-    const T b1 = static_cast<T>(beta1), c1 = static_cast<T>(1 - beta1), b2 = static_cast<T>(beta2),
-            c2 = static_cast<T>(1 - beta2);
-    const T rate = static_cast<T>(lr / (1 - std::pow(beta1, t))),
-            root = static_cast<T>(std::sqrt(1 - std::pow(beta2, t)));
-    const T small = static_cast<T>(eps);
-    const T keep_m = first ? T{} : b1, keep_v = first ? T{} : b2;
-    // One pass through memory. The compiler is told that the seven arrays do not overlap: it would not check
-    // for so many, and not vectorise.
-    kernels::parallel_pieces(s.old.numel(), 8, [&](std::int64_t at, std::int64_t n) {
-      const T* __restrict p = s.old.data() + at;
-      const T* __restrict g = s.gradient.data() + at;
-      const T* __restrict m = (first ? s.old : before.m).data() + at;
-      const T* __restrict v = (first ? s.old : before.v).data() + at;
-      T* __restrict p_next = s.next.data() + at;
-      T* __restrict m_next = s.m.data() + at;
-      T* __restrict v_next = s.v.data() + at;
-      for (std::int64_t i = 0; i < n; ++i) {
-        const T d = g[i] + into_gradient * p[i];
-        const T mean = keep_m * m[i] + c1 * d, square = keep_v * v[i] + c2 * d * d;
-        m_next[i] = mean, v_next[i] = square;
-        p_next[i] = p[i] * shrink - rate * (mean / (std::sqrt(square) / root + small));
-      }
+    const kernels::AdamStep<T> step{
+        .beta1 = static_cast<T>(beta1),
+        .rest1 = static_cast<T>(1 - beta1),
+        .beta2 = static_cast<T>(beta2),
+        .rest2 = static_cast<T>(1 - beta2),
+        .rate = static_cast<T>(lr / (1 - std::pow(beta1, t))),
+        .root = static_cast<T>(std::sqrt(1 - std::pow(beta2, t))),
+        .eps = static_cast<T>(eps),
+        .into_gradient = static_cast<T>(decoupled ? 0 : decays),
+        .shrink = static_cast<T>(decoupled ? 1 - lr * decays : 1),
+    };
+    kernels::parallel_pieces(s.old.numel(), 8, [&](std::int64_t i, std::int64_t n) {
+      kernels::adam_n(n, step, s.old.data() + i, s.gradient.data() + i, s.m.data() + i, s.v.data() + i,
+                      s.next.data() + i);
     });
   }
   for (Next& s : steps) {
     *s.target = std::move(s.next);
-    s.state->m = std::move(s.m), s.state->v = std::move(s.v), ++s.state->steps;
+    s.m.keep(), s.v.keep(), ++s.state->steps;
   }
 }
 

@@ -86,7 +86,8 @@ void tile(int64_t k, const Matrix<T>& A, const T* b, int64_t b_row, T* c, int64_
   for (int g = 0; g < groups; ++g) a[g] = A.data + 4 * g * A.row;
 
   Vec<T> sum[Rows][Vecs];
-  for (int64_t p = 0; p < k; ++p) {
+  int64_t left = k;  // at least 1: the sums need no place in memory for a depth of none
+  do {
     Vec<T> row[Vecs];
 #pragma GCC unroll 2
     for (int v = 0; v < Vecs; ++v) row[v] = load(b + v * L);
@@ -99,7 +100,7 @@ void tile(int64_t k, const Matrix<T>& A, const T* b, int64_t b_row, T* c, int64_
 #pragma GCC unroll 4
     for (int g = 0; g < groups; ++g) a[g] += A.col;
     b += b_row;
-  }
+  } while (--left > 0);
 
   alignas(64) T part[Rows * Vecs * L];
   const bool whole = cols == Vecs * L;

@@ -26,10 +26,10 @@ Tensor<R> mapped(const char* op, std::initializer_list<Operand> inputs, kernels:
 
 // A bool is read and written as the byte that it is: loops over bool do not become vectors.
 template <class E>
-using Stored = std::conditional_t<std::is_same_v<E, bool>, unsigned char, E>;
+using Raw = std::conditional_t<std::is_same_v<E, bool>, unsigned char, E>;
 
 template <class R, class... A, class F>
-void run(std::int64_t n, F f, Stored<R>* __restrict out, const Stored<A>* __restrict... in) {
+void run(std::int64_t n, F f, Raw<R>* __restrict out, const Raw<A>* __restrict... in) {
   for (std::int64_t i = 0; i < n; ++i) out[i] = static_cast<R>(f(static_cast<A>(in[i])...));
 }
 
@@ -39,8 +39,8 @@ Tensor<R> map_all(const char* op, const F& f, const Tensor<A>&... x) {
       op, {x...},
       [](std::int64_t n, char* const* p, const void* context) {
         [&]<int... I>(std::integer_sequence<int, I...>) {
-          run<R, A...>(n, *static_cast<const F*>(context), reinterpret_cast<Stored<R>*>(p[0]),
-                       reinterpret_cast<const Stored<A>*>(p[I + 1])...);
+          run<R, A...>(n, *static_cast<const F*>(context), reinterpret_cast<Raw<R>*>(p[0]),
+                       reinterpret_cast<const Raw<A>*>(p[I + 1])...);
         }
         (std::make_integer_sequence<int, sizeof...(A)>{});
       },

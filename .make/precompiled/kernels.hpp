@@ -2,7 +2,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <limits>
+#include <memory>
+#include <string>  // no kernel reads it, but clang++ 14 must not meet it after a precompiled header
 #include <vector>
 
 #include "kernels/parallel.hpp"

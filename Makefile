@@ -91,7 +91,7 @@ TESTS_nn := nn gpt optim
 TESTS_attention := attention golden_attention flex cache paged_cache
 TESTS_kernels := kernels_dropout kernels_flash kernels_flash_answers kernels_gemm kernels_parallel kernels_rows \
   kernels_tile_product kernels_vmath
-TESTS_operations := dropout einsum indexing loss low_precision norm operations recorded rope
+TESTS_operations := dropout einsum elementwise indexing loss low_precision norm operations recorded rope
 TESTS_files := exchange golden_files golden_operations npy print safetensors
 TESTS_tensors := first_page golden_random plot profile random tape tensor trace
 TESTS_gradients := gradcheck random_graphs required_behaviours required_behaviours_autograd

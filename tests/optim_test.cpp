@@ -127,6 +127,26 @@ TEST_CASE("Adam and AdamW: torch's formulas, with decay on all parameters or on 
   CHECK(Adam<double>{}.weight_decay == 0);
 }
 
+TEST_CASE("Adam: moments that somebody else holds, whole or in part, stay as they are") {
+  Model model, twin;
+  AdamW<double> optimizer, alone;
+  for (int i = 0; i < 2; ++i) {
+    optimizer.step(model, model.gradients());
+    alone.step(twin, twin.gradients());
+  }
+  const AdamW<double> copy = optimizer;
+  const Tensor<double> row = optimizer.state.at("W").v[1];
+  const auto m = copy.state.at("W").m.to_vector(), v = row.to_vector();
+  for (int i = 0; i < 2; ++i) {
+    optimizer.step(model, model.gradients());
+    alone.step(twin, twin.gradients());
+  }
+  CHECK(copy.state.at("W").m.to_vector() == m);
+  CHECK(copy.state.at("W").steps == 2);
+  CHECK(row.to_vector() == v);
+  CHECK(model.values() == twin.values());
+}
+
 TEST_CASE("optimisers: large parameters are done by several threads, and a view is a parameter too") {
   Large model;
   const auto before = model.w;

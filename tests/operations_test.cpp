@@ -2,6 +2,8 @@
 // (operations.hpp) or without its formula fails here; one without golden cases in golden_operations_test.cpp.
 #include "operations.hpp"
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <map>
@@ -285,3 +287,23 @@ TEST_CASE("operations: the same bits on 1, 2 and 5 threads") {
   omp_set_num_threads(before);
 }
 #endif
+
+TEST_CASE("reductions: more rows than go one by one") {
+  NumpyRandom rng(8);
+  const auto x = rng.randn({4'097, 3}), sums = sum(x, 1), most = max(x, 1);
+  std::int64_t wrong = 0;
+  for (std::int64_t i = 0; i < x.size(0); ++i) {
+    const double a = x.at({i, 0}), b = x.at({i, 1}), c = x.at({i, 2});
+    wrong += std::abs(sums.at({i}) - (a + b + c)) > 1e-15 || most.at({i}) != std::max({a, b, c});
+  }
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("tril, triu: diagonals outside the matrix, as far as numbers go") {
+  const Tensor<double> x{{1, 2, 3}, {4, 5, 6}};
+  const auto none = zeros<double>({2, 3});
+  for (std::int64_t far : {std::int64_t{3}, std::numeric_limits<std::int64_t>::max()}) {
+    CHECK((equal(tril(x, far), x) && equal(triu(x, far), none)));
+    CHECK((equal(tril(x, -far), none) && equal(triu(x, -far), x)));
+  }
+}

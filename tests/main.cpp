@@ -7,25 +7,6 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "testing.hpp"
-
-namespace doctest::detail {
-
-StringOnTheLeft::StringOnTheLeft(const std::string& left, assertType::Enum kind) : left_(left), kind_(kind) {}
-Result StringOnTheLeft::compared(bool holds, const char* op, const std::string& right) const {
-  if (kind_ & assertType::is_false) holds = !holds;
-  if (holds && !getContextOptions()->success) return Result(true);
-  return Result(holds, stringifyBinaryExpr(left_, op, right));
-}
-Result StringOnTheLeft::operator==(const std::string& right) const {
-  return compared(left_ == right, " == ", right);
-}
-Result StringOnTheLeft::operator!=(const std::string& right) const {
-  return compared(left_ != right, " != ", right);
-}
-
-}  // namespace doctest::detail
-
 namespace {
 
 class CaseLog : public doctest::IReporter {

@@ -17,36 +17,6 @@ struct doctest::StringMaker<const char*> {
   static String convert(const char* text) { return text ? text : "nullptr"; }
 };
 
-namespace doctest::detail {
-
-// CHECK(text == "…") asks for a comparison of its own with an array of each length: four functions, which
-// made a twelfth of what compiling the tests took. Strings have one comparison, compiled in main.cpp.
-class StringOnTheLeft {
- public:
-  StringOnTheLeft(const std::string& left, assertType::Enum kind);  // left: outlives the assertion
-  Result operator==(const std::string& right) const;
-  Result operator!=(const std::string& right) const;
-
- private:
-  Result compared(bool holds, const char* op, const std::string& right) const;
-  const std::string& left_;
-  assertType::Enum kind_;
-};
-template <>
-struct Expression_lhs<std::string> : StringOnTheLeft {
-  using StringOnTheLeft::StringOnTheLeft;
-};
-template <>
-struct Expression_lhs<std::string&> : StringOnTheLeft {
-  using StringOnTheLeft::StringOnTheLeft;
-};
-template <>
-struct Expression_lhs<const std::string&> : StringOnTheLeft {
-  using StringOnTheLeft::StringOnTheLeft;
-};
-
-}  // namespace doctest::detail
-
 namespace testing {
 
 /// What a test that has just caught something says of it: see message().

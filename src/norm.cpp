@@ -44,24 +44,16 @@ void check(const char* op, const Tensor<T>& x, const Maybe<T>& weight, const May
   if (!(eps >= 0)) throw ValueError(fmt::format("{}: eps {}; it must not be negative", op, eps));
 }
 
-// row(first element's place) for each row, on threads where it pays.
-template <class Row>
-void for_each_row(const Shape& shape, const Row& row) {
-  const std::int64_t n = shape[shape.rank() - 1], rows = shape.numel() == 0 ? 0 : shape.numel() / n;
-  constexpr std::int64_t group = 16;
-  kernels::parallel_for((rows + group - 1) / group, 4 * shape.numel(), [&](std::int64_t g) {
-    for (std::int64_t r = g * group; r < std::min(rows, (g + 1) * group); ++r) row(r * n);
-  });
-}
-
 template <class T>
 Tensor<T> normalised(const char* op, const Tensor<T>& x, const Tensor<T>& weight, const Tensor<T>& bias,
                      double eps, bool centred) {
   const Tensor<T> from = contiguous(detach(x)), w = contiguous(detach(weight)), b = contiguous(detach(bias));
   const T *w_row = is_there(weight) ? w.data() : nullptr, *b_row = is_there(bias) ? b.data() : nullptr;
   Buffer<T> y(x.shape(), op);
-  for_each_row(x.shape(), [&](std::int64_t at) {
-    kernels::norm_row(x.size(-1), from.data() + at, w_row, b_row, eps, centred, y.data() + at);
+  const std::int64_t n = x.size(-1), rows = n == 0 ? 0 : x.numel() / n, group = 16;
+  kernels::parallel_for((rows + group - 1) / group, 4 * x.numel(), [&](std::int64_t k) {
+    for (std::int64_t r = k * group; r < std::min(rows, (k + 1) * group); ++r)
+      kernels::norm_row(n, from.data() + r * n, w_row, b_row, eps, centred, y.data() + r * n);
   });
   return y;
 }

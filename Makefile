@@ -64,8 +64,8 @@ ifneq ($(SANITIZE),)
 CHECKED += -fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-pointer
 endif
 # Kernels are where time goes and get every optimisation. The rest needs its short loops made vectors and its small
-# functions inlined, and no more ($(OPT_SHORT), as the compiler takes it: see .make/configure): it would not run
-# faster, and takes half as long again to compile.
+# functions inlined ($(OPT_SHORT), as the compiler takes it: see .make/configure). More gains next to nothing there,
+# and takes half as long again to compile.
 ifeq ($(DEBUG),1)
 OPT_KERNELS := -O0 $(CHECKED)
 OPT_LIBRARY := $(OPT_KERNELS)
@@ -229,7 +229,8 @@ $(BUILD)/precompiled/%.hpp.gch: $(BUILD)/precompiled/%.hpp
 	$(call say,headers: $*)
 	$(Q)$(COMPILE) -Isrc -Itests $(OPT) -MMD -MP -MF $(@:.gch=.d) -x c++-header -c $< -o $@
 
-# The book's seeds, bit for bit: no multiply-adds but those that the code asks for.
+# The book's seeds, bit for bit: no multiply-adds but those that the code asks for. Drawing is a loop of its own, and
+# gets a kernel's optimisation.
 $(BUILD)/src/random.o: FILE_FLAGS := $(OPT_KERNELS) -ffp-contract=off
 $(BUILD)/src/random.o: ALONE := 1
 

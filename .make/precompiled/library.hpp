@@ -1,5 +1,5 @@
-// What nearly every file of src/ reads, compiled once. Files still name what they use: PRECOMPILED=0 shows
-// it.
+// What nearly every file of src/ reads, compiled once. Files name what they use all the same: PRECOMPILED=0
+// shows it.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -18,7 +18,8 @@ void blocked(std::int64_t m, std::int64_t n, std::int64_t k, const T* A, const T
 template <class T>
 void packed(std::int64_t m, std::int64_t n, std::int64_t k, const T* A, const T* B, T* C);
 
-/// … several numbers to a register. What gemm.cpp adds: edges without waste, strides, small sizes, threads.
+/// … several numbers to a register. What gemm_block.cpp and gemm.cpp add: edges without waste, strides, small
+/// sizes, threads; and gemm_bf16.cpp a unit for matrices.
 template <class T>
 void vectors(std::int64_t m, std::int64_t n, std::int64_t k, const T* A, const T* B, T* C);
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "bench.hpp"
+#include "kernels/gemm_bf16.hpp"
 #include "peers.hpp"
 #include "tapehead/memory.hpp"
 
@@ -146,6 +147,9 @@ int main(int, char** argv) {
       "just before each row. MB: A, B and C once. / peer: the peer's time over ours, above 1 is faster than "
       "the peer.");
 
+  report.note(kernels::bf16_pays(512, 512, 512)
+                  ? "Large products of floats: on the matrix unit, so more than the peak of the vectors."
+                  : "No matrix unit: all products in vectors.");
   compare<float>(report, peers, "float, n x n x n", square({8, 16, 32, 64, 128, 256, 512, 1024, 2048}));
   compare<double>(report, peers, "double, n x n x n", square({8, 16, 32, 64, 128, 256, 512, 1024}));
   compare<float>(report, peers, "float, other shapes (m x n x k)",

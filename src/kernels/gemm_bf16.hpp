@@ -1,0 +1,24 @@
+#pragma once
+#include <cstdint>
+
+#include "kernels/gemm_block.hpp"
+
+namespace tapehead::kernels {
+
+/// Whether a product of floats is taken on the processor's matrix unit: it has one, the system lends it, and
+/// the sizes are large enough to be quicker there, and fill its squares of 32 well enough. Where there is no
+/// such unit: never.
+bool bf16_pays(std::int64_t m, std::int64_t n, std::int64_t k);
+
+/// Columns of B that are packed at a time: their planes lie in the second-level cache.
+inline constexpr std::int64_t bf16_cols = 512;
+
+/// As block(), on the matrix unit, for n <= bf16_cols and where bf16_pays(). A block is summed in steps of 32
+/// along the depth, in each even and odd places apart: at most 16 + 6 k / 32 roundings, where block() has k.
+void bf16_block(std::int64_t m, std::int64_t n, std::int64_t k, const Matrix<float>& A,
+                const Matrix<float>& B, float* C, std::int64_t c_row, const Start<float>& D);
+
+/// For tests and comparisons: whether the unit is used where it pays. It is, unless this said otherwise.
+void use_bf16(bool yes);
+
+}  // namespace tapehead::kernels

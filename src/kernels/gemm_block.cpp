@@ -1,0 +1,153 @@
+// Matrix product near the processor's peak. gemm_ladder.cpp climbs here from three plain loops, one idea a
+// rung.
+//
+// The peak needs two multiply-adds of whole vectors every cycle, and a load feeds only one: so what is loaded
+// must be used several times from registers. A *tile* of C, 12 rows by 2 vectors with AVX-512, stays in 24
+// registers while p runs over the depth: each step loads 2 vectors of B and 12 numbers of A, and does 24
+// multiply-adds.
+//
+// The loads must then come from near. The depth is cut into blocks of 384, the columns into blocks of 512
+// (for float; 256 for double):
+//
+//     for each block of columns            C: m x 512
+//       for each block of the depth        B: 384 x 512, packed: 3/4 MB, in the second-level cache
+//         for each strip of 12 rows        A: 12 x 384, where it lies: 18 KB, in the first-level cache
+//           for each pair of vectors       C: 12 x 32, in registers
+//
+// *Packing* copies B so that each tile reads it from end to end: 384 steps of 32 numbers, one after the
+// other. Where few rows would use the copy, B is read where it lies as well.
+
+#include "kernels/gemm_block.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <utility>
+
+#include "kernels/vec.hpp"
+
+namespace tapehead::kernels {
+namespace {
+
+using std::int64_t;
+
+#if defined(TAPEHEAD_AVX512) || defined(__aarch64__)
+constexpr int tile_rows = 12;  // 32 registers: 12 x 2 sums, 2 of B, 1 of A
+#else
+constexpr int tile_rows = 6;  // 16 registers: 6 x 2 sums, 2 of B, 1 of A
+#endif
+/// A copy of B pays for itself if more rows than these use it, and if rows of B are more than so many bytes
+/// apart: then they get into each other's way in the caches.
+constexpr int64_t few_rows = 48, close_rows = 1024;
+
+/// Writes the columns there are of a tile's sums.
+template <class T>
+[[gnu::noinline]] void put_part(int64_t rows, int64_t cols, const T* sums, int64_t sums_row, T* c,
+                                int64_t c_row, const Start<T>& D) {
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t j = 0; j < cols; ++j) {
+      const T sum = sums[i * sums_row + j];
+      c[i * c_row + j] = D.data == nullptr ? sum : D.data[i * D.row + j] + sum;
+    }
+}
+
+/// C = D + A B for one tile: Rows rows, `cols` columns in Vecs vectors, the last one perhaps partly used. B
+/// is read in whole vectors, one row of them every b_row elements.
+template <class T, int Rows, int Vecs>
+void tile(int64_t k, const Matrix<T>& A, const T* b, int64_t b_row, T* c, int64_t c_row, int64_t cols,
+          const Start<T>& D) {
+  constexpr int L = lanes<T>, groups = (Rows + 3) / 4;
+  const T* a[groups];  // every fourth row: the others are reached by a multiple of the stride
+#pragma GCC unroll 4
+  for (int g = 0; g < groups; ++g) a[g] = A.data + 4 * g * A.row;
+
+  Vec<T> sum[Rows][Vecs];
+  int64_t left = k;  // at least 1: the sums need no place in memory for a depth of none
+  do {
+    Vec<T> row[Vecs];
+#pragma GCC unroll 2
+    for (int v = 0; v < Vecs; ++v) row[v] = load(b + v * L);
+#pragma GCC unroll 12
+    for (int i = 0; i < Rows; ++i) {
+      const Vec<T> x = a[i / 4][(i % 4) * A.row];
+#pragma GCC unroll 2
+      for (int v = 0; v < Vecs; ++v) sum[i][v] = fma(x, row[v], sum[i][v]);
+    }
+#pragma GCC unroll 4
+    for (int g = 0; g < groups; ++g) a[g] += A.col;
+    b += b_row;
+  } while (--left > 0);
+
+  alignas(64) T part[Rows * Vecs * L];
+  const bool whole = cols == Vecs * L;
+  T* to = whole ? c : part;
+  const int64_t to_row = whole ? c_row : Vecs * L;
+  if (whole && D.data != nullptr) {
+#pragma GCC unroll 12
+    for (int i = 0; i < Rows; ++i)
+#pragma GCC unroll 2
+      for (int v = 0; v < Vecs; ++v) sum[i][v] = load(D.data + i * D.row + v * L) + sum[i][v];
+  }
+#pragma GCC unroll 12
+  for (int i = 0; i < Rows; ++i)
+#pragma GCC unroll 2
+    for (int v = 0; v < Vecs; ++v) store(to + i * to_row + v * L, sum[i][v]);
+  if (!whole) put_part(Rows, cols, part, Vecs * L, c, c_row, D);
+}
+
+/// Every tile size that can occur at an edge, so that no work is spent on rows that are not there.
+template <class T>
+using Tile = void (*)(int64_t, const Matrix<T>&, const T*, int64_t, T*, int64_t, int64_t, const Start<T>&);
+template <class T, int Vecs, int... I>
+constexpr std::array<Tile<T>, tile_rows> tiles_of(std::integer_sequence<int, I...>) {
+  return {&tile<T, I + 1, Vecs>...};
+}
+template <class T>
+constexpr std::array<std::array<Tile<T>, tile_rows>, 2> tiles = {
+    tiles_of<T, 1>(std::make_integer_sequence<int, tile_rows>{}),
+    tiles_of<T, 2>(std::make_integer_sequence<int, tile_rows>{})};
+
+}  // namespace
+
+template <class T>
+void block(int64_t m, int64_t n, int64_t k, const Matrix<T>& A, const Matrix<T>& B, T* C, int64_t c_row,
+           const Start<T>& D) {
+  constexpr int64_t L = lanes<T>, W = tile_cols<T>;
+  const int64_t strips = (m + tile_rows - 1) / tile_rows, panels = (n + W - 1) / W;
+  const int64_t apart = std::abs(B.row) * static_cast<int64_t>(sizeof(T));
+  const bool close = apart <= close_rows;
+  // B is read in place in whole panels; the last, partial one is always packed.
+  const int64_t in_place = B.col == 1 && (m <= few_rows || close) ? n / W : 0;
+  const bool pack_a = A.col != 1 && panels > 1;
+  T* const packed_b = workspace<T>((panels - in_place) * W * k + (pack_a ? tile_rows * k : 0));
+  T* const packed_a = packed_b + (panels - in_place) * W * k;
+  const auto width = [&](int64_t j) { return n - j * W <= L ? L : W; };
+  for (int64_t j = in_place; j < panels; ++j)
+    pack<T>(std::min(W, n - j * W), width(j), k, {B.at(0, j * W), B.col, B.row},
+            packed_b + (j - in_place) * W * k);
+
+  // Strips of nearly equal height: the first `taller` ones have one row more.
+  const int64_t height = strips == 1 ? m : m / strips, taller = m - height * strips;
+  for (int64_t i = 0, s = 0, rows; s < strips; i += rows, ++s) {
+    rows = height + (s < taller);
+    Matrix<T> a{A.at(i, 0), A.row, A.col};
+    if (pack_a) {
+      pack(rows, rows, k, a, packed_a);
+      a = {packed_a, 1, rows};
+    }
+    for (int64_t j = 0; j < panels; ++j) {
+      const bool direct = j < in_place;
+      const T* b = direct ? B.at(0, j * W) : packed_b + (j - in_place) * W * k;
+      tiles<T>[width(j) > L][static_cast<std::size_t>(rows - 1)](k, a, b, direct ? B.row : width(j),
+                                                                 C + i * c_row + j * W, c_row,
+                                                                 std::min(W, n - j * W), D.at(i, j * W));
+    }
+  }
+}
+
+template void block(int64_t, int64_t, int64_t, const Matrix<float>&, const Matrix<float>&, float*, int64_t,
+                    const Start<float>&);
+template void block(int64_t, int64_t, int64_t, const Matrix<double>&, const Matrix<double>&, double*, int64_t,
+                    const Start<double>&);
+
+}  // namespace tapehead::kernels

@@ -1,4 +1,6 @@
-// How a product is cut into parts that threads take, and these into blocks for the caches.
+// How a product is cut into parts that threads take, and these into blocks for the caches. What is done with
+// a block stands in gemm_block.cpp, for vectors, and in gemm_bf16.cpp, for a matrix unit; products with a
+// vector, which memory sets the pace of, in gemv.hpp.
 
 #include "kernels/gemm.hpp"
 

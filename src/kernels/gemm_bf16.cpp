@@ -149,9 +149,10 @@ bool bf16_pays(int64_t m, int64_t n, int64_t k) {
 void bf16_block(int64_t m, int64_t n, int64_t k, const Matrix<float>& A, const Matrix<float>& B, float* C,
                 int64_t c_row, const Start<float>& D) {
   const int64_t steps = (k + depth - 1) / depth, panels = (n + group - 1) / group, words = steps * step_words;
-  Word* packed_a = workspace<Word>((2 + panels) * words);
+  Word* packed_a = workspace<Word>((2 + panels) * words + panels * group * group);
   Word* next_a = packed_a + words;
   Word* const packed_b = next_a + words;
+  float* const sums = reinterpret_cast<float*>(packed_b + panels * words);  // of a strip, square after square
 
   std::array<Flags, bf16_cols / group> in_b;
   bool any_in_b = false;
@@ -167,7 +168,6 @@ void bf16_block(int64_t m, int64_t n, int64_t k, const Matrix<float>& A, const M
   Flags in_a = first.flags();
 
   const Unit unit;
-  alignas(64) thread_local float sums[group * bf16_cols];  // of a strip, square after square
   for (int64_t i = 0; i < m; i += group) {
     const int64_t rows = std::min(group, m - i);
     const bool more = i + group < m;

@@ -70,11 +70,12 @@ void share_out(int64_t batch, int64_t m, int64_t n, int64_t k, const Matrix<T>& 
                  C + b * m * n, c_row, D.at(b * m, 0));
     return;
   }
-  const int64_t parts = parts_per_thread * threads, groups = std::min(batch, parts), each = parts / groups;
+  const int64_t parts = (bf16 ? 1 : parts_per_thread) * threads, groups = std::min(batch, parts),
+                each = parts / groups;
   const int64_t wide = std::clamp<int64_t>(n / (part_panels * W), 1, each),
                 tall = std::clamp<int64_t>(m / part_rows, 1, each);
-  // The unit wants A in planes as well: where C is tall, that A is packed only once counts for more.
-  const int64_t down = bf16 && m >= n ? tall : std::min(tall, each / wide),
+  // The unit wants A in planes as well: so fewer parts, and where C is tall, each row packed only once.
+  const int64_t down = bf16 && m > n ? tall : std::min(tall, each / wide),
                 across = std::min(wide, each / down);
   const auto column = [&](int64_t c) { return c == across ? n : n * c / across / W * W; };
   parallel_for(groups * down * across, work, [&](int64_t part) {

@@ -41,7 +41,9 @@ struct Numbers {
   float at(int64_t i, int64_t j) const { return data[static_cast<std::size_t>(i * row + j * col)]; }
 };
 
+/// Of sizes that go to the matrix unit, where there is one.
 std::vector<float> product(const Numbers& A, const Numbers& B) {
+  REQUIRE(bf16_pays(A.m, B.n, A.n) == bf16_pays(512, 512, 512));
   std::vector<float> C(static_cast<std::size_t>(A.m * B.n));
   gemm<float>(A.m, B.n, A.n, A.data.data(), A.row, A.col, B.data.data(), B.row, B.col, C.data(), B.n);
   return C;
@@ -74,12 +76,13 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
 
 TEST_CASE("gemm_bf16: every edge of tiles, groups and blocks, in every orientation") {
   for (const Sizes& of : {Sizes{96, 96, 96},
-                          {95, 97, 130},
-                          {33, 190, 160},
+                          {95, 127, 130},
+                          {65, 192, 160},
                           {190, 31, 160},
+                          {1000, 22, 64},
                           {64, 1030, 32},
                           {161, 159, 383},
-                          {63, 65, 900},
+                          {63, 95, 900},
                           {130, 520, 400}})
     for (bool a_turned : {false, true})
       for (bool b_turned : {false, true}) {
@@ -111,7 +114,7 @@ TEST_CASE("gemm_bf16: more exact than the order of a loop") {
 }
 
 TEST_CASE("gemm_bf16: whole numbers come out whole, zeros without a sign") {
-  Numbers A(96, 100, false), B(100, 130, true);
+  Numbers A(96, 120, false), B(120, 150, true);
   for (int64_t i = 0; i < A.m; ++i)
     for (int64_t p = 0; p < A.n; ++p) A.at(i, p) = static_cast<float>((i * 7919 + p * 104729) % 4001 - 2000);
   for (int64_t p = 0; p < B.m; ++p)
@@ -141,6 +144,15 @@ TEST_CASE("gemm_bf16: lines of every size, down to the subnormal and up to overf
   }
 }
 
+TEST_CASE("gemm_bf16: small times small, where parts of products are subnormal") {
+  for (bool turned : {false, true}) {
+    Numbers A(96, 96, turned), B(96, 96, turned);
+    for (float& x : A.data) x = std::ldexp(x, -60);
+    for (float& x : B.data) x = std::ldexp(x, -62);
+    CHECK(worst_error(A, B, product(A, B), 0x1p-140) <= 1);
+  }
+}
+
 TEST_CASE("gemm_bf16: a matrix times one is that matrix, subnormal numbers, infinities and all") {
   Numbers one(128, 128, false), B(128, 128, false);
   for (int64_t i = 0; i < 128; ++i)
@@ -166,15 +178,15 @@ TEST_CASE("gemm_bf16: infinity and NaN spoil their own row or column, to the bit
                         std::bit_cast<float>(0x7fffffffu), std::numeric_limits<float>::max(), 1e-40F})
     for (bool turned : {false, true}) {
       CAPTURE(x);
-      Numbers A(100, 150, turned), B(150, 110, turned);
+      Numbers A(121, 150, turned), B(150, 125, turned);
       const std::vector<float> before = product(A, B);
       Numbers A2 = A, B2 = B;
       A2.at(41, 77) = x, B2.at(140, 63) = x;
       const std::vector<float> row = product(A2, B), column = product(A, B2);
       bool others = true, own = true;
-      for (int64_t i = 0; i < 100; ++i)
-        for (int64_t j = 0; j < 110; ++j) {
-          const auto at = static_cast<std::size_t>(i * 110 + j);
+      for (int64_t i = 0; i < 121; ++i)
+        for (int64_t j = 0; j < 125; ++j) {
+          const auto at = static_cast<std::size_t>(i * 125 + j);
           const auto right = [&](const Numbers& a, const Numbers& b, float c) {
             float sum = 0;
             for (int64_t p = 0; p < 150; ++p) sum += a.at(i, p) * b.at(p, j);

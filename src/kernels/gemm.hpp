@@ -13,10 +13,12 @@ namespace tapehead::kernels {
 ///
 /// The order in which an element of C is summed depends on k alone: blocks of gemm_depth products, each
 /// summed from 0 in order of p, and the blocks in order. So it comes out the same, to the bit, whatever m, n,
-/// the strides and the number of threads. Large products of floats are taken on a matrix unit where the
-/// processor has one (gemm_bf16.hpp says when): blocks are summed in another order there, so elements are the
-/// same, to the bit, among these products. |error| <= gemm_error(k) * epsilon * (|A| |B|), element by
-/// element, and on a matrix unit 2^-115 for products that underflow.
+/// the strides and the number of threads. But large products of floats are taken on a matrix unit where the
+/// processor has one (gemm_bf16.hpp), and it has an order of its own: there m, n and k decide who multiplies,
+/// and elements are the same to the bit in all products of one kind.
+///
+/// |error| <= gemm_error(k) * epsilon * (|A| |B|), element by element, and on a matrix unit up to 2^-115 more
+/// where products underflow.
 template <class T>
 void gemm(std::int64_t m, std::int64_t n, std::int64_t k, const T* A, std::int64_t a_row, std::int64_t a_col,
           const T* B, std::int64_t b_row, std::int64_t b_col, T* C, std::int64_t c_row,

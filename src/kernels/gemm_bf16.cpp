@@ -1,9 +1,9 @@
 // Products of floats on a matrix unit for bfloat16 (Intel's AMX), as exact as in vectors and quicker.
 //
 // With a = a0 + a1 + a2 (bf16_planes.hpp) a product of floats is nine products of bfloat16, and the unit
-// takes these exactly and sums them in float. Three of them (a1 b2, a2 b1, a2 b2) are together below half of
-// the last bit of a b and are left out. The other six cost the unit less time than the vector units need for
-// the one, since an instruction does 16 x 16 x 32 multiply-adds:
+// takes these exactly and sums them in float. Three of them (a1 b2, a2 b1, a2 b2) are together about half of
+// the last bit of a b at most and are left out. The other six cost the unit less time than the vector units
+// need for the one, since an instruction does 16 x 16 x 32 multiply-adds:
 //
 //     C (16 x 16 floats)  +=  A (16 rows of 32 bfloat16)  B (32 rows of 16 bfloat16)
 //
@@ -172,8 +172,8 @@ void bf16_block(int64_t m, int64_t n, int64_t k, const Matrix<float>& A, const M
     const int64_t rows = std::min(group, m - i);
     const bool more = i + group < m;
     Packing<true> next(std::min(group, m - i - rows), k, {A.at(i + rows, 0), A.row, A.col}, next_a);
-    const bool mended = in_a.any || any_in_b;
     // Whole squares that nothing is added to go where they belong at once.
+    const bool mended = in_a.any || any_in_b;
     const int64_t direct = D.data == nullptr && rows == group && !mended ? n / group : 0;
     for (int64_t s = 0; s < steps; s += near_steps)
       for (int64_t panel = 0; panel < panels; ++panel) {
@@ -194,10 +194,12 @@ void bf16_block(int64_t m, int64_t n, int64_t k, const Matrix<float>& A, const M
     if (more && panels == 1)
       for (int64_t p = 0; p < k; p += depth) next.turn_to(side, p), next.rows(0, side);
 
-    for (int64_t panel = 0; panel < panels && mended; ++panel) {
+    for (int64_t panel = 0; panel < panels; ++panel) {
+      const Flags& flags = in_b[static_cast<std::size_t>(panel)];
       const int64_t j = panel * group;
-      mend(rows, std::min(group, n - j), k, {A.at(i, 0), A.row, A.col}, {B.at(0, j), B.row, B.col}, in_a,
-           in_b[static_cast<std::size_t>(panel)], sums + j * group);
+      if (in_a.any || flags.any)
+        mend(rows, std::min(group, n - j), k, {A.at(i, 0), A.row, A.col}, {B.at(0, j), B.row, B.col}, in_a,
+             flags, sums + j * group);
     }
     for (int64_t r = 0, j = direct * group; r < rows && j < n; ++r)
       put_row(n - j, sums + j * group + r * group, D.data == nullptr ? nullptr : D.at(i + r, j).data,

@@ -121,9 +121,10 @@ class Packing {
   Flags flags() const {
     Flags found;
     if (!range_.leaves(small, large)) return found;
+    const bool only_small = !range_.leaves(smallest, large);  // then one number that is not small will do
     for (std::int64_t i = 0; i < count_; ++i) {
       Word high = 0, low = large;
-      for (std::int64_t p = 0; p < k_; ++p) {
+      for (std::int64_t p = 0; p < k_ && !(only_small && high >= small); ++p) {
         const Word size = std::bit_cast<Word>(*lines_.at(i, p)) & 0x7fffffff;
         high = std::max(high, size), low = size == 0 ? low : std::min(low, size);
       }

@@ -352,6 +352,7 @@ TEST_CASE_TEMPLATE("gemm_batch: each product is the one gemm gives", T, float, d
 }
 
 TEST_CASE_TEMPLATE("gemm_row: the row is what the product is added to", T, float, double) {
+  const InVectors vectors;  // on a matrix unit it is what the sums start from: kernels_gemm_bf16_test.cpp
   for (const auto& of :
        Sizes<3>{{7, 70, 20}, {50, 17, 800}, {1, 40, 9}, {40, 1, 9}, {1, 1, 5}, {6, 5, 0}, {300, 130, 400}}) {
     const int64_t m = of[0], n = of[1], k = of[2];

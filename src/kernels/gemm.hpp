@@ -25,7 +25,7 @@ void gemm(std::int64_t m, std::int64_t n, std::int64_t k, const T* A, std::int64
           bool accumulate = false);
 
 /// The same with one row of n numbers added to every row of the product (which stays as it is where `row` is
-/// null).
+/// null). On a matrix unit the sums start from it, so that their errors are in proportion to |row| + |A| |B|.
 template <class T>
 void gemm_row(std::int64_t m, std::int64_t n, std::int64_t k, const T* A, std::int64_t a_row,
               std::int64_t a_col, const T* B, std::int64_t b_row, std::int64_t b_col, const T* row, T* C,

@@ -27,8 +27,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
+#include <cmath>
+#include <limits>
 #include <utility>
 
 #include "kernels/bf16_planes.hpp"
@@ -40,17 +41,20 @@ using namespace bf16;
 using std::int64_t;
 
 constexpr int64_t near_steps = 4;  // 24 KB of A and 24 KB of B
+static_assert(bf16_cols <= most_lines);
+
+/// Eight full tiles. Constant, not on the stack: compilers take the instruction that loads it to read eight
+/// bytes only and would leave the others unwritten.
+struct alignas(64) Config {
+  std::uint8_t palette = 1, start = 0, reserved[14] = {};
+  std::uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
+  std::uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
+};
+constexpr Config full_tiles;
 
 /// The unit, set to full tiles, until the end of the scope.
 struct Unit {
-  Unit() {
-    struct alignas(64) {
-      std::uint8_t palette = 1, start = 0, reserved[14] = {};
-      std::uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
-      std::uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
-    } const config;
-    _tile_loadconfig(&config);
-  }
+  Unit() { _tile_loadconfig(&full_tiles); }
   ~Unit() { _tile_release(); }
   Unit(const Unit&) = delete;
   Unit& operator=(const Unit&) = delete;
@@ -62,18 +66,18 @@ struct Square {
   int64_t row;
 };
 
-/// C = A B for a group of rows and one of columns, or C = `sums` + A B. Products go from the small ones to
-/// the large one; after each of the six, beside(step, which) may do something for the vector units.
+/// C = D + A B for a group of rows and one of columns. Products go from the small ones to the large one;
+/// after each of the six, beside(step, which) may do something for the vector units.
 template <class Beside>
-[[gnu::noinline]] void multiply(int64_t steps, const Word* a, const Word* b, bool onto, Square sums, Square C,
+[[gnu::noinline]] void multiply(int64_t steps, const Word* a, const Word* b, const Start<float>& D, Square C,
                                 Beside beside) {
-  const int64_t in = sums.row * static_cast<int64_t>(sizeof(float)),
+  const int64_t in = D.row * static_cast<int64_t>(sizeof(float)),
                 out = C.row * static_cast<int64_t>(sizeof(float));
-  if (onto) {
-    _tile_loadd(0, sums.data, in);
-    _tile_loadd(1, sums.data + side, in);
-    _tile_loadd(2, sums.data + side * sums.row, in);
-    _tile_loadd(3, sums.data + side * sums.row + side, in);
+  if (D.data != nullptr) {
+    _tile_loadd(0, D.data, in);
+    _tile_loadd(1, D.data + side, in);
+    _tile_loadd(2, D.data + side * D.row, in);
+    _tile_loadd(3, D.data + side * D.row + side, in);
   } else {
     _tile_zero(0);
     _tile_zero(1);
@@ -110,21 +114,34 @@ template <class Beside>
 
 /// Puts products by vectors in the place of those that the unit was not to be trusted with.
 [[gnu::noinline]] void mend(int64_t rows, int64_t cols, int64_t k, const Matrix<float>& A,
-                            const Matrix<float>& B, const Flags& in_a, const Flags& in_b, float* sums) {
+                            const Matrix<float>& B, const Start<float>& D, const Flags& in_a,
+                            const bool* in_b, float* sums) {
   float exact[group * group];
-  block<float>(rows, cols, k, A, B, exact, group, {nullptr, 0});
+  block<float>(rows, cols, k, A, B, exact, group, D);
   for (int64_t r = 0; r < rows; ++r)
     for (int64_t c = 0; c < cols; ++c)
-      if (in_a.line[r] || in_b.line[c]) sums[r * group + c] = exact[r * group + c];
+      if (in_a.line[r] || in_b[c]) sums[r * group + c] = exact[r * group + c];
 }
 
-/// One row of C = D + sums, from squares that lie one after the other.
+/// One row of C = D + sums (or sums alone), from squares that lie one after the other.
 void put_row(int64_t n, const float* sums, const float* D, float* C) {
   for (int64_t j = 0; j < n; j += side) {
     const int64_t count = std::min(side, n - j);
     const Real sum = load(sums + j / group * group * group + j % group);
     store_up_to(C + j, D == nullptr ? sum : load_up_to(D + j, count) + sum, count);
   }
+}
+
+/// The unit takes subnormal numbers for zero. So `start` is the row without them and `rest` are they, -0
+/// between, which changes no sum. Whether there were any.
+bool take_out_subnormals(int64_t n, const float* row, float* start, float* rest) {
+  bool any = false;
+  for (int64_t j = 0; j < n; ++j) {
+    const bool subnormal = row[j] != 0 && std::abs(row[j]) < std::numeric_limits<float>::min();
+    start[j] = subnormal ? 0 : row[j], rest[j] = subnormal ? row[j] : -0.0f;
+    any = any || subnormal;
+  }
+  return any;
 }
 
 /// Whether the system lends the unit to this process.
@@ -149,39 +166,46 @@ bool bf16_pays(int64_t m, int64_t n, int64_t k) {
 void bf16_block(int64_t m, int64_t n, int64_t k, const Matrix<float>& A, const Matrix<float>& B, float* C,
                 int64_t c_row, const Start<float>& D) {
   const int64_t steps = (k + depth - 1) / depth, panels = (n + group - 1) / group, words = steps * step_words;
-  Word* packed_a = workspace<Word>((2 + panels) * words + panels * group * group);
+  const int64_t numbers = panels * group;
+  Word* packed_a = workspace<Word>((2 + panels) * words + (group + 2) * numbers);
   Word* next_a = packed_a + words;
   Word* const packed_b = next_a + words;
   float* const sums = reinterpret_cast<float*>(packed_b + panels * words);  // of a strip, square after square
 
-  std::array<Flags, bf16_cols / group> in_b;
-  bool any_in_b = false;
-  for (int64_t panel = 0; panel < panels; ++panel) {
-    const int64_t j = panel * group;
-    Packing<false> packing(std::min(group, n - j), k, {B.at(0, j), B.col, B.row}, packed_b + panel * words);
-    packing.all();
-    const Flags flags = in_b[static_cast<std::size_t>(panel)] = packing.flags();
-    any_in_b = any_in_b || flags.any;
+  // Sums start from nothing or from a row; what else there is to add is added at the end.
+  Start<float> start{nullptr, 0}, later = D;
+  if (D.data != nullptr && D.row == 0) {
+    float* const row = sums + group * numbers;
+    std::fill(row + n, row + numbers, 0.0f);
+    const bool rest = take_out_subnormals(n, D.data, row, row + numbers);
+    start.data = row, later.data = rest ? row + numbers : nullptr;
   }
+
+  Packing<false> all_of_b(n, k, {B.data, B.col, B.row}, packed_b);
+  all_of_b.all();
+  Flags in_a, in_b;
+  all_of_b.find(in_b);
   Packing<true> first(std::min(group, m), k, A, packed_a);
   first.all();
-  Flags in_a = first.flags();
+  first.find(in_a);
 
   const Unit unit;
   for (int64_t i = 0; i < m; i += group) {
     const int64_t rows = std::min(group, m - i);
     const bool more = i + group < m;
     Packing<true> next(std::min(group, m - i - rows), k, {A.at(i + rows, 0), A.row, A.col}, next_a);
-    // Whole squares that nothing is added to go where they belong at once.
-    const bool mended = in_a.any || any_in_b;
-    const int64_t direct = D.data == nullptr && rows == group && !mended ? n / group : 0;
+    // Whole squares to which nothing is to be added go where they belong at once.
+    const bool mended = in_a.any || in_b.any;
+    const int64_t direct = later.data == nullptr && rows == group && !mended ? n / group : 0;
     for (int64_t s = 0; s < steps; s += near_steps)
       for (int64_t panel = 0; panel < panels; ++panel) {
         const Square sum{sums + panel * group * group, group}, place{C + i * c_row + panel * group, c_row};
-        const bool at_once = panel < direct && s + near_steps >= steps;
+        const bool last = s + near_steps >= steps;
+        const Start<float> before = s > 0 ? Start<float>{sum.data, sum.row} : start.at(0, panel * group);
         const auto times = [&](auto beside) {
           multiply(std::min(near_steps, steps - s), packed_a + s * step_words,
-                   packed_b + panel * words + s * step_words, s > 0, sum, at_once ? place : sum, beside);
+                   packed_b + panel * words + s * step_words, before, panel < direct && last ? place : sum,
+                   beside);
         };
         if (more && panel < 2)  // beside the first two panels, the two halves of the next strip
           times([&](int64_t step, int64_t which) {
@@ -194,17 +218,13 @@ void bf16_block(int64_t m, int64_t n, int64_t k, const Matrix<float>& A, const M
     if (more && panels == 1)
       for (int64_t p = 0; p < k; p += depth) next.turn_to(side, p), next.rows(0, side);
 
-    for (int64_t panel = 0; panel < panels; ++panel) {
-      const Flags& flags = in_b[static_cast<std::size_t>(panel)];
-      const int64_t j = panel * group;
-      if (in_a.any || flags.any)
-        mend(rows, std::min(group, n - j), k, {A.at(i, 0), A.row, A.col}, {B.at(0, j), B.row, B.col}, in_a,
-             flags, sums + j * group);
-    }
+    for (int64_t j = 0; j < n; j += group)
+      if (in_a.any || in_b.in_group(j))
+        mend(rows, std::min(group, n - j), k, {A.at(i, 0), A.row, A.col}, {B.at(0, j), B.row, B.col},
+             start.at(0, j), in_a, in_b.line + j, sums + j * group);
     for (int64_t r = 0, j = direct * group; r < rows && j < n; ++r)
-      put_row(n - j, sums + j * group + r * group, D.data == nullptr ? nullptr : D.at(i + r, j).data,
-              C + (i + r) * c_row + j);
-    if (more) in_a = next.flags(), std::swap(packed_a, next_a);
+      put_row(n - j, sums + j * group + r * group, later.at(i + r, j).data, C + (i + r) * c_row + j);
+    if (more) next.find(in_a), std::swap(packed_a, next_a);
   }
 }
 

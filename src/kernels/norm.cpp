@@ -7,30 +7,32 @@
 namespace tapehead::kernels {
 namespace {
 
+/// x̂ = (x - mean) scale.
 struct RowNorm {
-  template <class T>
-  RowNorm(std::int64_t n, const T* x, double eps, bool centred) {
-    const auto count = static_cast<double>(n);
-    if (centred) mean = sums<1>(n, [x](auto at) { return std::array{at(x)}; })[0] / count;
-    const double squares = sums<1>(n, [x, m = mean](auto at) {
-      const auto apart = at(x) - m;
-      return std::array{apart * apart};
-    })[0];
-    scale = 1 / std::sqrt(squares / count + eps);
-  }
+  double mean, scale;
+  RowNorm(double row_mean, double squares, std::int64_t n, double eps)
+      : mean(row_mean), scale(1 / std::sqrt(squares / static_cast<double>(n) + eps)) {}
   template <class X>
   X operator()(X x) const {
     return (x - mean) * scale;
   }
-
-  double mean = 0, scale;
 };
+
+template <class T>
+double mean_of(std::int64_t n, const T* x, bool centred) {
+  return centred ? sums<1>(n, [x](auto at) { return std::array{at(x)}; })[0] / static_cast<double>(n) : 0;
+}
 
 }  // namespace
 
 template <class T>
 void norm_row(std::int64_t n, const T* x, const T* w, const T* b, double eps, bool centred, T* y) {
-  const RowNorm norm(n, x, eps, centred);
+  const double mean = mean_of(n, x, centred);
+  const double squares = sums<1>(n, [=](auto at) {
+    const auto apart = at(x) - mean;
+    return std::array{apart * apart};
+  })[0];
+  const RowNorm norm(mean, squares, n, eps);
   for_each_place(n, [=](auto at) {
     auto v = norm(at(x));
     if (w != nullptr) v = v * at(w);
@@ -42,19 +44,21 @@ void norm_row(std::int64_t n, const T* x, const T* w, const T* b, double eps, bo
 template <class T>
 void norm_pull_row(std::int64_t n, const T* x, const T* dy, const T* w, double eps, bool centred, T* dx,
                    double* dw, double* db) {
-  const RowNorm norm(n, x, eps, centred);
+  const double mean = mean_of(n, x, centred);
   const auto g = [=](auto at) { return w != nullptr ? at(dy) * at(w) : at(dy); };
-  if (dx != nullptr) {
-    const auto total = sums<2>(n, [=](auto at) {
-      const auto u = g(at);
-      return std::array{u, u * norm(at(x))};
-    });
-    const auto count = static_cast<double>(n);
-    const double mean = centred ? total[0] / count : 0, along = total[1] / count;
-    for_each_place(n, [=](auto at) { at.put(dx, (g(at) - mean - norm(at(x)) * along) * norm.scale); });
-  }
-  if (dw != nullptr) for_each_place(n, [=](auto at) { at.put(dw, at(dw) + at(dy) * norm(at(x))); });
-  if (db != nullptr) for_each_place(n, [=](auto at) { at.put(db, at(db) + at(dy)); });
+  const auto total = sums<3>(n, [=](auto at) {  // Σ (x - mean)², Σ g, Σ g (x - mean)
+    const auto apart = at(x) - mean, u = g(at);
+    return std::array{apart * apart, u, u * apart};
+  });
+  const RowNorm norm(mean, total[0], n, eps);
+  const auto count = static_cast<double>(n);
+  const double g_mean = centred ? total[1] / count : 0, along = total[2] * norm.scale / count;
+  for_each_place(n, [=](auto at) {
+    const auto x_hat = norm(at(x));
+    if (dw != nullptr) at.put(dw, at(dw) + at(dy) * x_hat);
+    if (db != nullptr) at.put(db, at(db) + at(dy));
+    if (dx != nullptr) at.put(dx, (g(at) - g_mean - x_hat * along) * norm.scale);
+  });
 }
 
 #define TAPEHEAD_NORM(T)                                                                \

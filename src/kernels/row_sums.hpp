@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "kernels/vec.hpp"
+#include "kernels/vec_lanes.hpp"
 
 namespace tapehead::kernels {
 
@@ -78,18 +79,22 @@ std::array<double, N> sums(std::int64_t n, const F& f) {
 #pragma GCC unroll 4
       for (int k = 0; k < N; ++k) part[k][r] += x[static_cast<std::size_t>(k)];
     }
-  double one[N][ways];
-  for (int k = 0; k < N; ++k)
-    for (int r = 0; r < registers; ++r) store(one[k] + r * L, part[k][r]);
-  for (; i < n; ++i) {
-    const auto x = f(AtOne{i});
-    for (int k = 0; k < N; ++k) one[k][i % ways] += x[static_cast<std::size_t>(k)];
+  if (i < n) {  // the elements left over, each in the place it would have among 16
+    double one[N][ways] = {};
+    for (int w = 0; i < n; ++i, ++w) {
+      const auto x = f(AtOne{i});
+      for (int k = 0; k < N; ++k) one[k][w] = x[static_cast<std::size_t>(k)];
+    }
+    for (int k = 0; k < N; ++k)
+      for (int r = 0; r < registers; ++r) part[k][r] += load(one[k] + r * L);
   }
   std::array<double, N> total;
+#pragma GCC unroll 4
   for (int k = 0; k < N; ++k) {
-    for (int half = ways / 2; half > 0; half /= 2)
-      for (int w = 0; w < half; ++w) one[k][w] += one[k][w + half];
-    total[static_cast<std::size_t>(k)] = one[k][0];
+#pragma GCC unroll 4
+    for (int half = registers / 2; half > 0; half /= 2)
+      for (int r = 0; r < half; ++r) part[k][r] += part[k][r + half];
+    total[static_cast<std::size_t>(k)] = horizontal_sum(part[k][0]);
   }
   return total;
 }

@@ -9,6 +9,7 @@
 #include "kernels/dropout.hpp"
 #include "tapehead/arithmetic.hpp"
 #include "tapehead/error.hpp"
+#include "tapehead/join.hpp"
 #include "tapehead/matmul.hpp"
 #include "tapehead/random.hpp"
 #include "tapehead/reduce.hpp"
@@ -47,6 +48,19 @@ template void check_attention(const char*, const Tensor<float>&, const Tensor<fl
                               bool);
 template void check_attention(const char*, const Tensor<double>&, const Tensor<double>&,
                               const Tensor<double>&, bool);
+
+template <class T>
+std::vector<Tensor<T>> split_qkv(const char* op, const Tensor<T>& qkv, std::int64_t heads) {
+  const std::int64_t others = qkv.rank() < 3 ? 0 : qkv.size(-3) - heads;
+  if (heads < 1 || others < 2 || others % 2 != 0 || heads % (others / 2) != 0)
+    throw ShapeError(
+        fmt::format("{}: qkv {} with {} query heads; it is (…, Hq + 2 Hkv, L, d), and Hkv divides "
+                    "Hq",
+                    op, qkv.shape().str(), heads));
+  return split(qkv, {heads, others / 2, others / 2}, -3);
+}
+template std::vector<Tensor<float>> split_qkv(const char*, const Tensor<float>&, std::int64_t);
+template std::vector<Tensor<double>> split_qkv(const char*, const Tensor<double>&, std::int64_t);
 
 void check_scores_operand(const char* op, const char* name, const Shape& shape, const Shape& scores) {
   if (!broadcasts_to(shape, scores))

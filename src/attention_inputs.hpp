@@ -1,4 +1,6 @@
 #pragma once
+#include <vector>
+
 #include "tapehead/attention.hpp"
 
 // What every rung of attention checks before it computes, so that all refuse the same input in the same
@@ -11,6 +13,11 @@ namespace tapehead::detail {
 template <class T>
 void check_attention(const char* op, const Tensor<T>& Q, const Tensor<T>& K, const Tensor<T>& V,
                      bool enable_gqa);
+
+/// Q, the first `heads` of qkv (…, Hq + 2 Hkv, L, d), then K and V, half of the others each. Throws
+/// ShapeError where they do not come out.
+template <class T>
+std::vector<Tensor<T>> split_qkv(const char* op, const Tensor<T>& qkv, std::int64_t heads);
 
 /// Throws ShapeError unless a mask, bias or keep_mask (called `name` in the text) broadcasts to the scores'
 /// shape.

@@ -53,18 +53,20 @@ class MaskAndBias final : public detail::FusedHooks<T> {
 const Op flash_attention_op{"flash_attention",
                             "O = softmax(Q Kᵀ / √d_k) V, by tiles, with L = log Σ exp S kept",
                             "A = exp(S - L), D = rowsum(dO ⊙ O), then as attention_backward"};
-template <std::floating_point T>
-Flash<T> flash_attention(const Tensor<T>& Q, const Tensor<T>& K, const Tensor<T>& V,
-                         const AttentionOptions<std::type_identity_t<T>>& options) {
-  const char* op = flash_attention_op.name;
-  const auto p = std::make_shared<detail::FusedProblem<T>>(op, Q, K, V, options.enable_gqa, options.scale);
+const Op qkvpacked_op{"flash_attention_qkvpacked", "flash_attention with Q, K and V the heads of one tensor",
+                      "dQ, dK and dV as flash_attention, side by side"};
+
+namespace {
+
+template <class T>
+Flash<T> run(const Op& op, std::shared_ptr<detail::FusedProblem<T>> p, const AttentionOptions<T>& options) {
   if (options.empty_rows == EmptyRows::nan)
     throw ValueError(fmt::format(
         "{}: EmptyRows::nan; the fused kernel gives 0 for a query with no key, attention() gives either",
-        op));
-  if (options.bias) detail::check_scores_operand(op, "bias", options.bias->shape(), p->scores);
-  if (options.mask) detail::check_scores_operand(op, "mask", options.mask->shape(), p->scores);
-  detail::check_dropout(op, options.dropout_p, options.keep_mask, options.generator, p->scores);
+        op.name));
+  if (options.bias) detail::check_scores_operand(op.name, "bias", options.bias->shape(), p->scores);
+  if (options.mask) detail::check_scores_operand(op.name, "mask", options.mask->shape(), p->scores);
+  detail::check_dropout(op.name, options.dropout_p, options.keep_mask, options.generator, p->scores);
 
   if (options.causal) p->args.band = {.right = 0, .bottom_right = options.align == Align::bottom_right};
   p->args.dropout.p = options.dropout_p;
@@ -75,12 +77,31 @@ Flash<T> flash_attention(const Tensor<T>& Q, const Tensor<T>& K, const Tensor<T>
   p->hooks = [problem = p.get(), options](bool backward) {
     return std::make_unique<MaskAndBias<T>>(*problem, options, backward);
   };
-  return detail::run_fused(flash_attention_op, p);
+  return detail::run_fused(op, p);
 }
 
-template Flash<float> flash_attention(const Tensor<float>&, const Tensor<float>&, const Tensor<float>&,
-                                      const AttentionOptions<float>&);
-template Flash<double> flash_attention(const Tensor<double>&, const Tensor<double>&, const Tensor<double>&,
-                                       const AttentionOptions<double>&);
+}  // namespace
+
+template <std::floating_point T>
+Flash<T> flash_attention(const Tensor<T>& Q, const Tensor<T>& K, const Tensor<T>& V,
+                         const AttentionOptions<std::type_identity_t<T>>& options) {
+  const Op& op = flash_attention_op;
+  return run(op,
+             std::make_shared<detail::FusedProblem<T>>(op.name, Q, K, V, options.enable_gqa, options.scale),
+             options);
+}
+template <std::floating_point T>
+Flash<T> flash_attention_qkvpacked(const Tensor<T>& qkv, std::int64_t heads,
+                                   const AttentionOptions<std::type_identity_t<T>>& options) {
+  const Op& op = qkvpacked_op;
+  return run(op, std::make_shared<detail::FusedProblem<T>>(op.name, qkv, heads, options.scale), options);
+}
+
+#define TAPEHEAD_FLASH(T)                                                                 \
+  template Flash<T> flash_attention(const Tensor<T>&, const Tensor<T>&, const Tensor<T>&, \
+                                    const AttentionOptions<T>&);                          \
+  template Flash<T> flash_attention_qkvpacked(const Tensor<T>&, std::int64_t, const AttentionOptions<T>&);
+TAPEHEAD_FLASH(float)
+TAPEHEAD_FLASH(double)
 
 }  // namespace tapehead

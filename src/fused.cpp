@@ -27,10 +27,34 @@ template <class E>
 kernels::Heads<const E> read(const Tensor<E>& x, const Shape& whole, bool packed) {
   return by_strides<const E>(x.data(), broadcast_strides(x.shape(), x.strides(), whole), packed);
 }
-template <class E>
-kernels::Heads<E> written(Buffer<E>& x, bool packed) {
-  return by_strides<E>(x.data(), row_major(x.shape()), packed);
-}
+
+// A result, and where the kernel writes it. It is laid out as `like`, an input: where that is one of heads
+// cut from rows, (L, H, d) seen as (H, L, d), the result is too, and merging its heads costs no copy.
+template <class T>
+class Output {
+ public:
+  Output(const char* op, const Shape& shape, const Tensor<T>& like, bool packed)
+      : memory_(shape, op), shape_(shape), strides_(row_major(shape)), packed_(packed) {
+    const int rows = shape.rank() - 2, heads = rows - 1, of_rows = like.rank() - 2;
+    if (packed || heads < 0 || of_rows < 1 || like.strides()[of_rows] <= like.strides()[of_rows - 1]) return;
+    strides_[heads] = shape[rows + 1], strides_[rows] = shape[heads] * shape[rows + 1];
+  }
+  kernels::Heads<T> from_head(std::int64_t first) {
+    kernels::Heads<T> heads = by_strides<T>(memory_.data(), strides_, packed_);
+    heads.data += first * heads.head;
+    return heads;
+  }
+  Tensor<T> tensor() && {
+    const Tensor<T> all(std::move(memory_));
+    return all.view(shape_, strides_, all.data());
+  }
+
+ private:
+  Buffer<T> memory_;
+  Shape shape_;
+  Strides strides_;
+  bool packed_;
+};
 
 Shape front(const Shape& shape) { return Shape(shape.begin(), shape.end() - 2); }
 Shape extended(const Shape& lead, std::int64_t rows, std::int64_t columns) {
@@ -77,6 +101,23 @@ FusedProblem<T>::FusedProblem(const char* op, const Tensor<T>& queries, const Te
   scores = extended(lead, args.Lq, args.Lk), out = extended(lead, args.Lq, args.dv);
 }
 
+template <class T>
+FusedProblem<T>::FusedProblem(const char* op, const Tensor<T>& whole, std::int64_t heads,
+                              const std::optional<double>& scale)
+    : FusedProblem([&] {
+        const auto parts = split_qkv(op, detach(whole), heads);
+        return FusedProblem(op, parts[0], parts[1], parts[2], true, scale);
+      }()) {
+  qkv = whole;
+}
+
+template <class T>
+std::vector<Tensor<T>> FusedProblem<T>::inputs() const {
+  std::vector<Tensor<T>> all = qkv ? std::vector{*qkv} : std::vector{Q, K, V};
+  all.insert(all.end(), extra.begin(), extra.end());
+  return all;
+}
+
 namespace {
 
 const Op fused_gradient_op{"fused_attention_gradient", "dQ, dK, dV by tiles, the weights recomputed from lse",
@@ -92,24 +133,30 @@ kernels::FlashArgs<T> arguments(const FusedProblem<T>& p, const FusedHooks<T>* h
   return args;
 }
 
-// The gradients of Q, K, V and the extra inputs. Outer tapes get them as values that cannot be differentiated
-// again.
+// The gradients of the inputs. Outer tapes get them as values that cannot be differentiated again.
 template <class T>
 std::vector<Tensor<T>> gradients(const char* name, const FusedProblem<T>& p, const Tensor<T>& dO) {
-  Buffer<T> dQ(p.q), dK(p.k), dV(p.v);
   const auto hooks = p.hooks ? p.hooks(true) : nullptr;
   const kernels::FlashSaved<T> saved{read(p.output, p.out, p.packed), read(p.lse, p.lse.shape(), p.packed),
                                      read(dO, p.out, p.packed)};
-  kernels::flash_backward(arguments(p, hooks.get()), saved, written(dQ, p.packed), written(dK, p.packed),
-                          written(dV, p.packed));
-
-  std::vector<Tensor<T>> all{sum_to(Tensor<T>(std::move(dQ)), p.Q.shape()),
-                             sum_to(Tensor<T>(std::move(dK)), p.K.shape()),
-                             sum_to(Tensor<T>(std::move(dV)), p.V.shape())};
+  const auto run = [&](kernels::Heads<T> dQ, kernels::Heads<T> dK, kernels::Heads<T> dV) {
+    kernels::flash_backward(arguments(p, hooks.get()), saved, dQ, dK, dV);
+  };
+  std::vector<Tensor<T>> all;
+  if (p.qkv) {
+    Output<T> d(name, p.qkv->shape(), *p.qkv, p.packed);
+    run(d.from_head(0), d.from_head(p.args.Hq), d.from_head(p.args.Hq + p.args.Hkv));
+    all = {std::move(d).tensor()};
+  } else {
+    Output<T> dQ(name, p.q, p.Q, p.packed), dK(name, p.k, p.K, p.packed), dV(name, p.v, p.V, p.packed);
+    run(dQ.from_head(0), dK.from_head(0), dV.from_head(0));
+    all = {sum_to(std::move(dQ).tensor(), p.Q.shape()), sum_to(std::move(dK).tensor(), p.K.shape()),
+           sum_to(std::move(dV).tensor(), p.V.shape())};
+  }
   if (hooks)
     for (const Tensor<T>& gradient : hooks->finish()) all.push_back(gradient);
-  std::vector<Tensor<T>> inputs{p.Q, p.K, p.V, dO};
-  inputs.insert(inputs.end(), p.extra.begin(), p.extra.end());
+  std::vector<Tensor<T>> inputs = p.inputs();
+  inputs.push_back(dO);
   for (Tensor<T>& gradient : all)
     gradient = record_all(fused_gradient_op, gradient, inputs, [name](std::size_t) {
       return [name](const Tensor<T>&) -> Tensor<T> {
@@ -151,16 +198,17 @@ struct Fetch {
 
 template <class T>
 Flash<T> run_fused(const Op& op, std::shared_ptr<FusedProblem<T>> p) {
-  Buffer<T> out(p->out, op.name), lse(p->out.replaced(p->out.rank() - 1, 1));
+  const Shape column = p->out.replaced(p->out.rank() - 1, 1);
+  Output<T> out(op.name, p->out, p->Q, p->packed);
+  Buffer<T> lse(column);
   const auto hooks = p->hooks ? p->hooks(false) : nullptr;
-  const kernels::TileCount tiles =
-      kernels::flash_forward(arguments(*p, hooks.get()), written(out, p->packed), written(lse, p->packed));
-  p->output = Tensor<T>(std::move(out)), p->lse = Tensor<T>(std::move(lse));
+  const kernels::TileCount tiles = kernels::flash_forward(
+      arguments(*p, hooks.get()), out.from_head(0), by_strides<T>(lse.data(), row_major(column), p->packed));
+  p->output = std::move(out).tensor(), p->lse = Tensor<T>(std::move(lse));
 
   const Shared<T> back = joint<T>(RunBack<T>{op.name, p});
-  std::vector<Tensor<T>> inputs{p->Q, p->K, p->V};
-  inputs.insert(inputs.end(), p->extra.begin(), p->extra.end());
-  Tensor<T> recorded = record_all(op, p->output, inputs, [&](std::size_t i) { return Fetch<T>(back, i); });
+  Tensor<T> recorded =
+      record_all(op, p->output, p->inputs(), [&](std::size_t i) { return Fetch<T>(back, i); });
   return {std::move(recorded), p->lse.squeeze(-1), tiles.total, tiles.skipped};
 }
 

@@ -36,6 +36,7 @@ struct FusedHooks {
 template <class T>
 struct FusedProblem {
   Tensor<T> Q, K, V;
+  std::optional<Tensor<T>> qkv;  // what Q, K and V are parts of, in this order along the axis of heads
   kernels::FlashArgs<T> args;
   Shape q, k, v, scores, out;  // whole shapes, broadcast; scores: (…, Lq, Lk)
   // (total, H, d) instead of (…, H, L, d): sequence n has the rows starts[n] … starts[n + 1] - 1
@@ -52,6 +53,12 @@ struct FusedProblem {
   /// Throws as attention() does, and ShapeError for more than two axes in front of (L, d).
   FusedProblem(const char* op, const Tensor<T>& Q, const Tensor<T>& K, const Tensor<T>& V, bool enable_gqa,
                const std::optional<double>& scale);
+  /// Q the first `heads` of qkv (…, Hq + 2 Hkv, L, d), K and V half of the others each; they have one
+  /// gradient. Throws ShapeError.
+  FusedProblem(const char* op, const Tensor<T>& qkv, std::int64_t heads, const std::optional<double>& scale);
+
+  /// All that a gradient goes to: Q, K and V, or qkv, and `extra`.
+  std::vector<Tensor<T>> inputs() const;
 };
 
 /// Runs the problem and records it: one backward run serves all its inputs. What the gradients do on an outer

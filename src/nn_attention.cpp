@@ -152,7 +152,6 @@ Tensor<T> Heads<T>::split(const Tensor<T>& x, std::int64_t count, const std::opt
 template <std::floating_point T>
 Tensor<T> Heads<T>::attended(const Tensor<T>& Q, const Tensor<T>& K, const Tensor<T>& V, Implementation how,
                              AttentionOptions<T> o) const {
-  o.align = Align::bottom_right, o.enable_gqa = kv_heads != heads;
   if (!sinks) return attend(how, Q, K, V, o);
   const auto with_zeros = [](const Tensor<T>& x) {
     return cat<T>({zeros<T>(x.shape().replaced(x.rank() - 2, 1)), x}, -2);
@@ -169,15 +168,46 @@ Tensor<T> Heads<T>::attended(const Tensor<T>& Q, const Tensor<T>& K, const Tenso
 }
 
 template <std::floating_point T>
+AttentionOptions<T> Heads<T>::attention_options(const HeadOptions& o, const std::optional<Tensor<bool>>& mask,
+                                                TorchRandom* dropout_generator) const {
+  return {.mask = mask,
+          .causal = o.causal,
+          .align = Align::bottom_right,
+          .enable_gqa = kv_heads != heads,
+          .dropout_p = dropout_generator != nullptr ? o.dropout : 0.0,
+          .generator = dropout_generator};
+}
+
+template <std::floating_point T>
 Tensor<T> Heads<T>::operator()(const Tensor<T>& q, const Tensor<T>& k, const Tensor<T>& v,
                                const HeadOptions& o, const std::optional<Tensor<bool>>& mask,
                                TorchRandom* dropout_generator) const {
   return merge_heads(attended(split(q, heads, q_norm, o, 0), split(k, kv_heads, k_norm, o, 0),
                               split_heads(v, kv_heads), o.implementation,
-                              {.mask = mask,
-                               .causal = o.causal,
-                               .dropout_p = dropout_generator != nullptr ? o.dropout : 0.0,
-                               .generator = dropout_generator}));
+                              attention_options(o, mask, dropout_generator)));
+}
+
+template <std::floating_point T>
+Tensor<T> Heads<T>::operator()(const Tensor<T>& qkv, const HeadOptions& o,
+                               const std::optional<Tensor<bool>>& mask,
+                               TorchRandom* dropout_generator) const {
+  const bool as_they_are = !q_norm && !sinks && !o.rope;
+  const bool fused = o.implementation == Implementation::sdpa || o.implementation == Implementation::flash;
+  if (!as_they_are || !fused) {
+    const auto parts = split_qkv(qkv);
+    return (*this)(parts[0], parts[1], parts[2], o, mask, dropout_generator);
+  }
+  const Tensor<T> packed = split_heads(qkv, heads + 2 * kv_heads);
+  const auto options = attention_options(o, mask, dropout_generator);
+  if (o.implementation == Implementation::flash)
+    return merge_heads(flash_attention_qkvpacked(packed, heads, options).out);
+  const std::int64_t L = packed.size(-2);
+  return merge_heads(scaled_dot_product_attention_qkvpacked(packed, heads, sdpa_options(L, L, options)));
+}
+
+template <std::floating_point T>
+std::vector<Tensor<T>> Heads<T>::split_qkv(const Tensor<T>& qkv) const {
+  return tapehead::split(qkv, {width(), kv_width(), kv_width()}, -1);
 }
 
 template <std::floating_point T>
@@ -186,8 +216,11 @@ Tensor<T> Heads<T>::decode(const Tensor<T>& q, const Tensor<T>& k, const Tensor<
   const std::int64_t from = cache.length();
   const Tensor<T> Q = split(q, heads, q_norm, o, from);
   cache.append(split(k, kv_heads, k_norm, o, from), split_heads(v, kv_heads));
-  return merge_heads(sinks ? attended(Q, cache.keys(), cache.values(), o.implementation, {.causal = true})
-                           : tapehead::decode(Q, cache));
+  if (!sinks) return merge_heads(tapehead::decode(Q, cache));
+  HeadOptions causal = o;
+  causal.causal = true;
+  return merge_heads(
+      attended(Q, cache.keys(), cache.values(), o.implementation, attention_options(causal, {}, nullptr)));
 }
 
 template <std::floating_point T>

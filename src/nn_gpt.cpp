@@ -64,32 +64,21 @@ CausalSelfAttention<T>::CausalSelfAttention(std::int64_t width, TorchRandom& rng
       generator_(&rng) {
   options.causal = true;
 }
-// x times each part of c_attn's weight, and not c_attn(x) cut in three: so the gradients are joined in the
-// weight, which is smaller than the activations.
 template <std::floating_point T>
-std::vector<Tensor<T>> CausalSelfAttention<T>::projected(const Tensor<T>& x) const {
+Tensor<T> CausalSelfAttention<T>::projected(const Tensor<T>& x) const {
   if (x.rank() < 2 || x.size(-1) != heads.width())
     throw ShapeError(
         fmt::format("CausalSelfAttention: input {}; it must be (…, L, {})", x.shape().str(), heads.width()));
-  std::vector<Tensor<T>> qkv;
-  std::int64_t at = 0;
-  for (std::int64_t n : {heads.width(), heads.kv_width(), heads.kv_width()}) {
-    const std::optional<Tensor<T>> bias =
-        c_attn.bias ? std::optional(slice(*c_attn.bias, 0, at, at + n)) : std::nullopt;
-    qkv.push_back(linear(x, slice(c_attn.weight, 0, at, at + n), bias));
-    at += n;
-  }
-  return qkv;
+  return c_attn(x);
 }
 template <std::floating_point T>
 Tensor<T> CausalSelfAttention<T>::operator()(const Tensor<T>& x,
                                              const std::optional<Tensor<bool>>& mask) const {
-  const auto qkv = projected(x);
-  return c_proj(heads(qkv[0], qkv[1], qkv[2], options, mask, this->training ? generator_ : nullptr));
+  return c_proj(heads(projected(x), options, mask, this->training ? generator_ : nullptr));
 }
 template <std::floating_point T>
 Tensor<T> CausalSelfAttention<T>::decode(const Tensor<T>& x, KVCache<T>& cache) const {
-  const auto qkv = projected(x);
+  const auto qkv = heads.split_qkv(projected(x));
   return c_proj(heads.decode(qkv[0], qkv[1], qkv[2], options, cache));
 }
 

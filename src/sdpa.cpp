@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "attention_inputs.hpp"
 #include "tapehead/error.hpp"
 #include "tapehead/flash.hpp"
 #include "tapehead/flex.hpp"
@@ -98,6 +99,20 @@ Tensor<T> scaled_dot_product_attention(const Tensor<T>& q, const Tensor<T>& k, c
 }
 
 template <std::floating_point T>
+Tensor<T> scaled_dot_product_attention_qkvpacked(const Tensor<T>& qkv, std::int64_t heads,
+                                                 const SdpaOptions<std::type_identity_t<T>>& options) {
+  if (choose(qkv, qkv, qkv, options) == Backend::flash) {
+    Tensor<T> out = flash_attention_qkvpacked(qkv, heads, eager_options(options)).out;
+    last = Backend::flash;
+    return out;
+  }
+  const auto parts = detail::split_qkv("scaled_dot_product_attention_qkvpacked", qkv, heads);
+  SdpaOptions<T> grouped = options;
+  grouped.enable_gqa = true;
+  return scaled_dot_product_attention(parts[0], parts[1], parts[2], grouped);
+}
+
+template <std::floating_point T>
 std::string explain_sdpa(const Tensor<T>& q, const Tensor<T>& k, const Tensor<T>& v,
                          const SdpaOptions<std::type_identity_t<T>>& options) {
   const std::optional<Backend> chosen = choose(q, k, v, options);
@@ -119,6 +134,8 @@ std::string explain_sdpa(const Tensor<T>& q, const Tensor<T>& k, const Tensor<T>
 #define TAPEHEAD_SDPA(T)                                                                                \
   template Tensor<T> scaled_dot_product_attention(const Tensor<T>&, const Tensor<T>&, const Tensor<T>&, \
                                                   const SdpaOptions<T>&);                               \
+  template Tensor<T> scaled_dot_product_attention_qkvpacked(const Tensor<T>&, std::int64_t,             \
+                                                            const SdpaOptions<T>&);                     \
   template std::string explain_sdpa(const Tensor<T>&, const Tensor<T>&, const Tensor<T>&,               \
                                     const SdpaOptions<T>&);
 TAPEHEAD_SDPA(float)

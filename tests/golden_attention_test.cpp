@@ -210,12 +210,23 @@ TEST_CASE("golden attention: attention(), and the gradients by hand") {
 }
 
 TEST_CASE("golden attention: the fused kernel, in double and in float") {
+  int in_one_tensor = 0;
   for (const auto& line : golden::table("sdpa.tsv")) {
     const Case c(line);
     if (has_score_function(c)) continue;
     hold(c, "flash_attention()", [&](const auto& q, const auto& k, const auto& v) {
       return flash_attention(q, k, v, options_of(c, q.size(-2), k.size(-2))).out;
     });
+    const Shape &of_q = c("q").shape(), &of_k = c("k").shape();
+    if (!c.packed() && c("q").rank() > 2 && of_k == c("v").shape() &&
+        of_q.without(of_q.rank() - 3) == of_k.without(of_k.rank() - 3)) {
+      ++in_one_tensor;
+      hold(c, "flash_attention_qkvpacked()", [&](const auto& q, const auto& k, const auto& v) {
+        return flash_attention_qkvpacked(cat<double>({q, k, v}, -3), q.size(-3),
+                                         options_of(c, q.size(-2), k.size(-2)))
+            .out;
+      });
+    }
     // Scores of size S carry S times the rounding of one: the large-logit cases are for double.
     if (c.packed() || c.tol > 1e-12) continue;
     CAPTURE(c.name);
@@ -239,6 +250,7 @@ TEST_CASE("golden attention: the fused kernel, in double and in float") {
     CHECK(golden::difference(to<double>(grad[k]), c.result("dk"), float_tolerance) == "");
     CHECK(golden::difference(to<double>(grad[v]), c.result("dv"), float_tolerance) == "");
   }
+  CHECK(in_one_tensor > 5);
 }
 
 TEST_CASE("golden attention: score functions on the fused kernel, and packed buffers in one call") {

@@ -293,7 +293,8 @@ TEST_CASE("operations: PyTorch's and NumPy's answers, values and gradients, in d
 
 TEST_CASE("every operation has a golden case") {
   // Held to PyTorch's answers in golden_attention_test.cpp, as attention itself.
-  const std::set<std::string> golden_attention{"flash_attention", "flex_attention", "flash_attention_varlen",
+  const std::set<std::string> golden_attention{"flash_attention", "flash_attention_qkvpacked",
+                                               "flex_attention", "flash_attention_varlen",
                                                "fused_attention_gradient"};
   for (const Op* op : all_operations()) {
     const std::string name = op->name;

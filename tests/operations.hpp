@@ -280,6 +280,8 @@ inline std::vector<Operation> fused_rows() {
       operation("flash_attention", {draw({2, 3, 4}), draw({2, 5, 4}), draw({2, 5, 2})}, flash),
       operation("flash_attention", {draw({3, 4}), draw({5, 4}), draw({5, 2})},
                 [](auto q, auto k, auto v) { return flash_attention(q, k, v, {.causal = true}).out; }),
+      operation("flash_attention_qkvpacked", {draw({2, 4, 3, 2})},
+                [](auto qkv) { return flash_attention_qkvpacked(qkv, 2, {.causal = true}).out; }),
       operation("flex_attention", {draw({1, 2, 3, 4}), draw({1, 2, 5, 4}), draw({1, 2, 5, 2})},
                 [](auto q, auto k, auto v) {
                   const auto twice = score_mod([](auto s, auto, auto, auto, auto) { return s * 2; });

@@ -26,4 +26,12 @@ template <std::floating_point T>
 Flash<T> flash_attention(const Tensor<T>& Q, const Tensor<T>& K, const Tensor<T>& V,
                          const AttentionOptions<std::type_identity_t<T>>& options = {});
 
+/// The same where one tensor (…, Hq + 2 Hkv, L, d) holds queries, keys and values as its heads, in this
+/// order: the first `heads` are the queries'. Its gradient comes in one piece, so that one product makes Q, K
+/// and V and one takes the gradients back. Throws ShapeError where Hkv does not come out or does not divide
+/// Hq.
+template <std::floating_point T>
+Flash<T> flash_attention_qkvpacked(const Tensor<T>& qkv, std::int64_t heads,
+                                   const AttentionOptions<std::type_identity_t<T>>& options = {});
+
 }  // namespace tapehead

@@ -5,6 +5,7 @@
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "tapehead/attention.hpp"
 #include "tapehead/cache.hpp"
@@ -94,6 +95,11 @@ struct Heads {
   /// Lq, Lk).
   Tensor<T> operator()(const Tensor<T>& q, const Tensor<T>& k, const Tensor<T>& v, const HeadOptions& options,
                        const std::optional<Tensor<bool>>& mask, TorchRandom* dropout_generator) const;
+  /// The same where q, k and v lie side by side, (…, L, width + 2 kv_width): as one, where nothing is done to
+  /// them before the fused kernel takes them.
+  Tensor<T> operator()(const Tensor<T>& qkv, const HeadOptions& options,
+                       const std::optional<Tensor<bool>>& mask, TorchRandom* dropout_generator) const;
+  std::vector<Tensor<T>> split_qkv(const Tensor<T>& qkv) const;
   /// The same for new tokens: their keys and values go into the cache, their queries see all that it holds.
   Tensor<T> decode(const Tensor<T>& q, const Tensor<T>& k, const Tensor<T>& v, const HeadOptions& options,
                    KVCache<T>& cache) const;
@@ -105,6 +111,8 @@ struct Heads {
   }
 
  private:
+  AttentionOptions<T> attention_options(const HeadOptions& options, const std::optional<Tensor<bool>>& mask,
+                                        TorchRandom* dropout_generator) const;
   Tensor<T> split(const Tensor<T>& x, std::int64_t count, const std::optional<RMSNorm<T>>& norm,
                   const HeadOptions& options, std::int64_t first_position) const;
   Tensor<T> attended(const Tensor<T>& Q, const Tensor<T>& K, const Tensor<T>& V, Implementation how,

@@ -63,7 +63,7 @@ struct CausalSelfAttention : Module<CausalSelfAttention<T>, T> {
   }
 
  private:
-  std::vector<Tensor<T>> projected(const Tensor<T>& x) const;
+  Tensor<T> projected(const Tensor<T>& x) const;
   TorchRandom* generator_;
 };
 

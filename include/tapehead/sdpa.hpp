@@ -41,6 +41,12 @@ template <std::floating_point T>
 Tensor<T> scaled_dot_product_attention(const Tensor<T>& q, const Tensor<T>& k, const Tensor<T>& v,
                                        const SdpaOptions<std::type_identity_t<T>>& options = {});
 
+/// The same for the heads of one tensor, (…, Hq + 2 Hkv, L, d): by flash_attention_qkvpacked() where flash is
+/// the choice.
+template <std::floating_point T>
+Tensor<T> scaled_dot_product_attention_qkvpacked(const Tensor<T>& qkv, std::int64_t heads,
+                                                 const SdpaOptions<std::type_identity_t<T>>& options = {});
+
 /// While it lives, on its thread: only these backends, in this order. Scopes nest, the innermost holds.
 class sdpa_kernel {
  public:

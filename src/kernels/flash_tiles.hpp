@@ -12,6 +12,7 @@
 #include "kernels/flash.hpp"
 #include "kernels/gemm_pack.hpp"
 #include "kernels/parallel.hpp"
+#include "kernels/scratch.hpp"
 #include "kernels/tile_product.hpp"
 #include "kernels/vec.hpp"
 #include "kernels/vmath.hpp"
@@ -25,27 +26,6 @@ template <class T>
 inline constexpr T log2_e = T(1.4426950408889634074);
 
 inline std::int64_t round_up(std::int64_t n, std::int64_t step) { return (n + step - 1) / step * step; }
-
-/// Working memory from the cache of freed blocks; holds anything until it is written.
-template <class T>
-class Scratch {
- public:
-  explicit Scratch(std::int64_t n)
-      : size_(std::max<std::int64_t>(n, 1)), data_(static_cast<T*>(tapehead::detail::allocate(bytes()))) {}
-  ~Scratch() { tapehead::detail::release(data_, bytes()); }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-
-  void fill(T value) { std::fill_n(data_, size_, value); }
-  void zero() { fill(T(0)); }
-  T* operator+(std::int64_t offset) const { return data_ + offset; }
-  T& operator[](std::int64_t i) const { return data_[i]; }
-
- private:
-  std::size_t bytes() const { return static_cast<std::size_t>(size_) * sizeof(T); }
-  std::int64_t size_;
-  T* data_;
-};
 
 /// One problem of the batch: its place and its lengths.
 struct Sequence {

@@ -33,6 +33,7 @@
 #include <utility>
 
 #include "kernels/bf16_planes.hpp"
+#include "kernels/scratch.hpp"
 
 namespace tapehead::kernels {
 namespace {
@@ -167,7 +168,8 @@ void bf16_block(int64_t m, int64_t n, int64_t k, const Matrix<float>& A, const M
                 int64_t c_row, const Start<float>& D) {
   const int64_t steps = (k + depth - 1) / depth, panels = (n + group - 1) / group, words = steps * step_words;
   const int64_t numbers = panels * group;
-  Word* packed_a = workspace<Word>((2 + panels) * words + (group + 2) * numbers);
+  const Scratch<Word> packed((2 + panels) * words + (group + 2) * numbers);
+  Word* packed_a = packed + 0;
   Word* next_a = packed_a + words;
   Word* const packed_b = next_a + words;
   float* const sums = reinterpret_cast<float*>(packed_b + panels * words);  // of a strip, square after square

@@ -24,6 +24,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "kernels/scratch.hpp"
 #include "kernels/vec.hpp"
 
 namespace tapehead::kernels {
@@ -78,21 +79,25 @@ void tile(int64_t k, const Matrix<T>& A, const T* b, int64_t b_row, T* c, int64_
     b += b_row;
   } while (--left > 0);
 
-  alignas(64) T part[Rows * Vecs * L];
-  const bool whole = cols == Vecs * L;
-  T* to = whole ? c : part;
-  const int64_t to_row = whole ? c_row : Vecs * L;
-  if (whole && D.data != nullptr) {
+  if (cols == Vecs * L && D.data == nullptr) {
 #pragma GCC unroll 12
     for (int i = 0; i < Rows; ++i)
 #pragma GCC unroll 2
-      for (int v = 0; v < Vecs; ++v) sum[i][v] = load(D.data + i * D.row + v * L) + sum[i][v];
-  }
+      for (int v = 0; v < Vecs; ++v) store(c + i * c_row + v * L, sum[i][v]);
+  } else if (cols == Vecs * L) {
 #pragma GCC unroll 12
-  for (int i = 0; i < Rows; ++i)
+    for (int i = 0; i < Rows; ++i)
 #pragma GCC unroll 2
-    for (int v = 0; v < Vecs; ++v) store(to + i * to_row + v * L, sum[i][v]);
-  if (!whole) put_part(Rows, cols, part, Vecs * L, c, c_row, D);
+      for (int v = 0; v < Vecs; ++v)
+        store(c + i * c_row + v * L, load(D.data + i * D.row + v * L) + sum[i][v]);
+  } else {
+    alignas(64) T part[Rows * Vecs * L];
+#pragma GCC unroll 12
+    for (int i = 0; i < Rows; ++i)
+#pragma GCC unroll 2
+      for (int v = 0; v < Vecs; ++v) store(part + (i * Vecs + v) * L, sum[i][v]);
+    put_part(Rows, cols, part, Vecs * L, c, c_row, D);
+  }
 }
 
 /// Every tile size that can occur at an edge, so that no work is spent on rows that are not there.
@@ -119,12 +124,17 @@ void block(int64_t m, int64_t n, int64_t k, const Matrix<T>& A, const Matrix<T>&
   // B is read in place in whole panels; the last, partial one is always packed.
   const int64_t in_place = B.col == 1 && (m <= few_rows || close) ? n / W : 0;
   const bool pack_a = A.col != 1 && panels > 1;
-  T* const packed_b = workspace<T>((panels - in_place) * W * k + (pack_a ? tile_rows * k : 0));
-  T* const packed_a = packed_b + (panels - in_place) * W * k;
+  const int64_t of_b = (panels - in_place) * W * k;
+  const Scratch<T> packed(of_b + (pack_a ? tile_rows * k : 0));
+  T *const packed_b = packed + 0, *const packed_a = packed + of_b;
   const auto width = [&](int64_t j) { return n - j * W <= L ? L : W; };
-  for (int64_t j = in_place; j < panels; ++j)
-    pack<T>(std::min(W, n - j * W), width(j), k, {B.at(0, j * W), B.col, B.row},
-            packed_b + (j - in_place) * W * k);
+  // Rows of B that lie in one piece are read a few at a time, across all panels: panel after panel, each row
+  // would have to be found again.
+  const int64_t at_once = B.col == 1 ? 16 : k;
+  for (int64_t p = 0; p < k; p += at_once)
+    for (int64_t j = in_place; j < panels; ++j)
+      pack<T>(std::min(W, n - j * W), width(j), std::min(at_once, k - p), {B.at(p, j * W), B.col, B.row},
+              packed_b + (j - in_place) * W * k + p * width(j));
 
   // Strips of nearly equal height: the first `taller` ones have one row more.
   const int64_t height = strips == 1 ? m : m / strips, taller = m - height * strips;

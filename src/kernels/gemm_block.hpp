@@ -3,8 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
-#include <new>
 
 #include "kernels/gemm.hpp"
 #include "kernels/gemm_pack.hpp"
@@ -33,23 +31,5 @@ constexpr std::int64_t block_cols = (3 << 18) / (gemm_depth * static_cast<std::i
 template <class T>
 void block(std::int64_t m, std::int64_t n, std::int64_t k, const Matrix<T>& A, const Matrix<T>& B, T* C,
            std::int64_t c_row, const Start<T>& D);
-
-/// Memory for packed panels, kept from call to call: fresh pages cost more than the product. One piece for
-/// each thread and each T.
-template <class T>
-T* workspace(std::int64_t size) {
-  struct Free {
-    void operator()(T* p) const { ::operator delete(p, std::align_val_t(64)); }
-  };
-  thread_local std::unique_ptr<T, Free> memory;
-  thread_local std::int64_t capacity = 0;
-  if (size > capacity) {
-    memory.reset();
-    memory.reset(
-        static_cast<T*>(::operator new(static_cast<std::size_t>(size) * sizeof(T), std::align_val_t(64))));
-    capacity = size;
-  }
-  return memory.get();
-}
 
 }  // namespace tapehead::kernels

@@ -16,7 +16,6 @@
 #include "kernels/tile_product.hpp"
 #include "kernels/vec.hpp"
 #include "kernels/vmath.hpp"
-#include "tapehead/memory.hpp"
 
 namespace tapehead::kernels {
 

@@ -125,16 +125,6 @@ void for_each_key_strip(const Diagonals& band, const Tile& t, const F& f) {
   }
 }
 
-/// 2^x for the weight of a score. What would be less than the smallest normal number, a masked score's
-/// exp(-inf) above all, is 0: computing it would cost a microcode assist, as long as a hundred
-/// multiplications.
-template <class T>
-Vec<T> exp2_or_0(Vec<T> x) {
-  const Vec<T> zero = T(0);
-  const Mask<T> tiny = x < Vec<T>(T(std::numeric_limits<T>::min_exponent - 1));
-  return select(tiny, zero, exp2(select(tiny, zero, x)));
-}
-
 // ---- Packing ----
 
 /// Rows one after the other, `width` elements each: n from the source, times scale, then zeros.

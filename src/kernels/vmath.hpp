@@ -144,6 +144,13 @@ TAPEHEAD_INLINE Reduced<T> reduce_exp(Vec<T> x) {
   return {n, r, polynomial(r, exp_poly<T>)};
 }
 
+/// 2^x where exp2's bounds hold.
+template <class T>
+TAPEHEAD_INLINE Vec<T> exp2_in_range(Vec<T> x) {
+  const Vec<T> magic = Real<T>::magic, n = (x + magic) - magic, f = x - n;
+  return scale2(fma(f, polynomial(f, exp2_poly<T>), Vec<T>(T(1))), n);
+}
+
 }  // namespace detail
 
 /// e^x, to exp_max_ulp. What is 0 (masked scores are, by the row) is selected away first: to arrive at 0 by
@@ -163,9 +170,16 @@ TAPEHEAD_INLINE Vec<T> exp2(Vec<T> x) {
   using R = detail::Real<T>;
   const Vec<T> zero = T(0);
   const auto gone = x < Vec<T>(R::exp2_lo);
-  x = min(Vec<T>(R::exp2_hi), select(gone, zero, x));
-  const Vec<T> n = (x + Vec<T>(R::magic)) - Vec<T>(R::magic), f = x - n;
-  return select(gone, zero, scale2(fma(f, detail::polynomial(f, detail::exp2_poly<T>), Vec<T>(T(1))), n));
+  return select(gone, zero, detail::exp2_in_range(min(Vec<T>(R::exp2_hi), select(gone, zero, x))));
+}
+
+/// The same, but 0 where it is less than the smallest normal number: for weights, of which many are, and for
+/// which a comparison less counts.
+template <class T>
+TAPEHEAD_INLINE Vec<T> exp2_or_0(Vec<T> x) {
+  constexpr T least = std::numeric_limits<T>::min_exponent - 1;
+  const Vec<T> y = detail::exp2_in_range(detail::clamp(x, least, detail::Real<T>::exp2_hi));
+  return select(x < Vec<T>(least), Vec<T>(T(0)), y);
 }
 
 /// e^x - 1 without cancellation near 0, to expm1_max_ulp: 2^n (e^r - 1) + (2^n - 1), halved and doubled

@@ -88,7 +88,7 @@ LIB_SRC := $(sort $(wildcard src/*.cpp src/kernels/*.cpp))
 TEST_SRC := tests/main.cpp $(filter-out tests/main.cpp,$(sort $(wildcard tests/*.cpp)))
 # Tests that are compiled together (how: below). One that no list has is compiled alone.
 TESTS_nn := nn gpt optim
-TESTS_attention := attention golden_attention flex cache paged_cache
+TESTS_attention := attention golden_attention flex qkvpacked cache paged_cache
 TESTS_kernels := kernels_dropout kernels_flash kernels_flash_answers kernels_gemm kernels_gemm_bf16 kernels_parallel \
   kernels_rows kernels_tile_product kernels_vmath
 TESTS_operations := dropout einsum elementwise indexing loss low_precision norm operations recorded rope

@@ -48,16 +48,6 @@ class MaskAndBias final : public detail::FusedHooks<T> {
   kernels::Heads<const bool> mask_;
 };
 
-}  // namespace
-
-const Op flash_attention_op{"flash_attention",
-                            "O = softmax(Q Kᵀ / √d_k) V, by tiles, with L = log Σ exp S kept",
-                            "A = exp(S - L), D = rowsum(dO ⊙ O), then as attention_backward"};
-const Op qkvpacked_op{"flash_attention_qkvpacked", "flash_attention with Q, K and V the heads of one tensor",
-                      "dQ, dK and dV as flash_attention, side by side"};
-
-namespace {
-
 template <class T>
 Flash<T> run(const Op& op, std::shared_ptr<detail::FusedProblem<T>> p, const AttentionOptions<T>& options) {
   if (options.empty_rows == EmptyRows::nan)
@@ -81,6 +71,12 @@ Flash<T> run(const Op& op, std::shared_ptr<detail::FusedProblem<T>> p, const Att
 }
 
 }  // namespace
+
+const Op flash_attention_op{"flash_attention",
+                            "O = softmax(Q Kᵀ / √d_k) V, by tiles, with L = log Σ exp S kept",
+                            "A = exp(S - L), D = rowsum(dO ⊙ O), then as attention_backward"};
+const Op qkvpacked_op{"flash_attention_qkvpacked", "flash_attention with Q, K and V the heads of one tensor",
+                      "dQ, dK and dV as flash_attention, side by side"};
 
 template <std::floating_point T>
 Flash<T> flash_attention(const Tensor<T>& Q, const Tensor<T>& K, const Tensor<T>& V,

@@ -99,6 +99,7 @@ struct Heads {
   /// them before the fused kernel takes them.
   Tensor<T> operator()(const Tensor<T>& qkv, const HeadOptions& options,
                        const std::optional<Tensor<bool>>& mask, TorchRandom* dropout_generator) const;
+  /// q, k and v of such rows.
   std::vector<Tensor<T>> split_qkv(const Tensor<T>& qkv) const;
   /// The same for new tokens: their keys and values go into the cache, their queries see all that it holds.
   Tensor<T> decode(const Tensor<T>& q, const Tensor<T>& k, const Tensor<T>& v, const HeadOptions& options,

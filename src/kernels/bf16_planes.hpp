@@ -16,6 +16,7 @@
 #include <bit>
 #include <cstdint>
 
+#include "kernels/gemm_bf16.hpp"
 #include "kernels/gemm_pack.hpp"
 #include "kernels/vec.hpp"
 
@@ -81,19 +82,16 @@ TAPEHEAD_INLINE void load_square(const Matrix<float>& M, std::int64_t rows, std:
   }
 }
 
-/// The lines that are packed at a time, at most.
-inline constexpr std::int64_t most_lines = 512;
-
 /// For each line: whether it is to be multiplied in vectors.
 struct Flags {
-  bool any = false, line[most_lines] = {};
+  bool any = false, line[bf16_cols] = {};
   /// In the group from line i on.
   bool in_group(std::int64_t i) const {
     return any && std::any_of(line + i, line + i + group, [](bool flag) { return flag; });
   }
 };
 
-/// Up to most_lines lines of k numbers on their way into planes, group after group, a few rows of tiles at a
+/// Up to bf16_cols lines of k numbers on their way into planes, group after group, a few rows of tiles at a
 /// time.
 template <bool rows_are_lines>
 class Packing {

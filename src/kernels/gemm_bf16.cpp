@@ -17,7 +17,8 @@
 // Cutting A into planes takes the vector units a third of the time that the products take. So the next strip
 // is cut while this one is multiplied, a few rows of it after every four instructions to the unit.
 //
-// Lines with numbers that the unit gets wrong (infinities, NaN, the very small) are multiplied in vectors.
+// Lines with numbers that the unit gets wrong (infinities, NaN, the very small) are multiplied in vectors. A
+// row that is added is what the sums start from: loaded into every row of the registers, it costs no pass.
 
 #include "kernels/gemm_bf16.hpp"
 
@@ -42,7 +43,6 @@ using namespace bf16;
 using std::int64_t;
 
 constexpr int64_t near_steps = 4;  // 24 KB of A and 24 KB of B
-static_assert(bf16_cols <= most_lines);
 
 /// Eight full tiles. Constant, not on the stack: compilers take the instruction that loads it to read eight
 /// bytes only and would leave the others unwritten.

@@ -405,9 +405,11 @@ GradcheckReport gradcheck(const CheckedFunction& f, const std::vector<Named<doub
   report.ok = true;
   Inputs x;
   std::vector<std::string> names;
+  std::string listed;
   for (const auto& input : inputs) {
     x.push_back(from_vector(input.tensor.to_vector(), input.tensor.shape()));
     names.push_back(input.name.empty() ? fmt::format("argument {}", names.size()) : input.name);
+    listed += (listed.empty() ? "" : ", ") + names.back();
   }
   const Tensor<double> y = f(x), dy = random_weights(y.shape(), random);
   if (y.numel() == 0) {
@@ -425,11 +427,10 @@ GradcheckReport gradcheck(const CheckedFunction& f, const std::vector<Named<doub
     report.message = fmt::format("gradcheck: the tape cannot differentiate this: {}", error.what());
   }
   if (report.ok)
-    report.message =
-        fmt::format("gradcheck: {} {} of {} agree{}, the worst at {:.2g} of what is allowed{}",
-                    report.checked, o.directions > 0 ? "directions" : "elements", fmt::join(names, ", "),
-                    o.order == 2 ? " to second order" : "", report.worst,
-                    report.skipped > 0 ? fmt::format("; {} at kinks left out", report.skipped) : "");
+    report.message = fmt::format(
+        "gradcheck: {} {} of {} agree{}, the worst at {:.2g} of what is allowed{}", report.checked,
+        o.directions > 0 ? "directions" : "elements", listed, o.order == 2 ? " to second order" : "",
+        report.worst, report.skipped > 0 ? fmt::format("; {} at kinks left out", report.skipped) : "");
   return report;
 }
 

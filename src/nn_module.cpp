@@ -16,28 +16,39 @@ NamedTensors state_of(const std::vector<Named<T>>& parameters) {
   return state;
 }
 
+namespace {
+
+std::string listed(const std::vector<std::string>& names) {
+  std::string text;
+  for (std::size_t i = 0; i < std::min<std::size_t>(names.size(), 8); ++i)
+    text += (i > 0 ? ", " : "") + names[i];
+  return names.size() > 8 ? text + fmt::format(" and {} more", names.size() - 8) : text;
+}
+
+// Throws where a parameter or, if strict, an array is without its other half.
+void check_names(const std::vector<std::string>& parameters, const NamedTensors& state, bool strict) {
+  std::vector<std::string> missing, unknown;
+  for (const std::string& name : parameters)
+    if (!state.contains(name)) missing.push_back(name);
+  for (const auto& entry : state)
+    if (std::find(parameters.begin(), parameters.end(), entry.first) == parameters.end())
+      unknown.push_back(entry.first);
+  if (!missing.empty() || (strict && !unknown.empty()))
+    throw ValueError(fmt::format("load_state: {}{}{}; nothing was loaded{}",
+                                 missing.empty() ? "" : "missing " + listed(missing),
+                                 missing.empty() || unknown.empty() ? "" : "; ",
+                                 unknown.empty() ? "" : "without a place here " + listed(unknown),
+                                 missing.empty() ? " (strict = false leaves them out)" : ""));
+}
+
+}  // namespace
+
 template <class T>
 std::vector<Tensor<T>> checked_state(const std::vector<Named<T>>& parameters, const NamedTensors& state,
                                      bool strict) {
-  const auto listed = [](const std::vector<std::string>& names) {
-    std::string text;
-    for (std::size_t i = 0; i < std::min<std::size_t>(names.size(), 8); ++i)
-      text += (i > 0 ? ", " : "") + names[i];
-    return names.size() > 8 ? text + fmt::format(" and {} more", names.size() - 8) : text;
-  };
-  std::vector<std::string> missing, unknown;
-  for (const Named<T>& p : parameters)
-    if (!state.contains(p.name)) missing.push_back(p.name);
-  for (const auto& entry : state)
-    if (std::none_of(parameters.begin(), parameters.end(),
-                     [&](const Named<T>& p) { return p.name == entry.first; }))
-      unknown.push_back(entry.first);
-  if (!missing.empty() || (strict && !unknown.empty()))
-    throw ValueError(fmt::format("load_state: {}{}{}{}; nothing was loaded{}",
-                                 missing.empty() ? "" : "missing " + listed(missing),
-                                 missing.empty() || unknown.empty() ? "" : "; ",
-                                 unknown.empty() ? "" : "without a place here " + listed(unknown), "",
-                                 missing.empty() ? " (strict = false leaves them out)" : ""));
+  std::vector<std::string> names;
+  for (const Named<T>& p : parameters) names.push_back(p.name);
+  check_names(names, state, strict);
   std::vector<Tensor<T>> loaded;
   for (const Named<T>& p : parameters) {
     if (state.shape(p.name) != p.tensor.shape())

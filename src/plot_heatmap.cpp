@@ -53,10 +53,12 @@ bool wants_black(const Rgb& c) {
 // ---- the matrix ------------------------------------------------------------------------------------------
 
 struct Matrix {
+  Shape shape;
   std::int64_t rows, cols;
   std::vector<double> values;
   std::vector<std::string> texts;  // as they stand in the cells
   double low, high;                // the ends of the colour scale
+  bool mask;
 
   std::size_t index(std::int64_t i, std::int64_t j) const { return static_cast<std::size_t>(i * cols + j); }
   Rgb colour(double v) const {
@@ -72,34 +74,46 @@ void check_labels(const char* op, const char* what, const std::vector<std::strin
                                what, shape.str(), n));
 }
 
-template <class T>
-Matrix read(const char* op, const Tensor<T>& x, const HeatmapOptions& o) {
-  if (x.rank() > 2)
+// Throws where there is no figure of this shape.
+Matrix empty_matrix(const char* op, const Shape& shape, const HeatmapOptions& o) {
+  if (shape.rank() > 2)
     throw ShapeError(fmt::format("{}: shape {} has {} axes; draw one matrix of it, x.select(0, i)", op,
-                                 x.shape().str(), x.rank()));
-  if (x.numel() > 65'536)
+                                 shape.str(), shape.rank()));
+  if (shape.numel() > 65'536)
     throw ValueError(fmt::format("{}: shape {} has more cells than a figure shows, 65536; draw a slice of it",
-                                 op, x.shape().str()));
+                                 op, shape.str()));
   if (o.precision < 0 || o.precision > 17)
     throw ValueError(fmt::format("{}: precision is {}; it must be 0 to 17", op, o.precision));
-  Matrix m{x.rank() == 2 ? x.size(0) : 1, x.rank() == 0 ? 1 : x.size(-1), {}, {}, 0, 1};
-  check_labels(op, "row", o.row_labels, m.rows, x.shape());
-  check_labels(op, "column", o.column_labels, m.cols, x.shape());
+  const int rank = shape.rank();
+  Matrix m{shape, rank == 2 ? shape[0] : 1, rank == 0 ? 1 : shape[rank - 1], {}, {}, 0, 1, false};
+  check_labels(op, "row", o.row_labels, m.rows, shape);
+  check_labels(op, "column", o.column_labels, m.cols, shape);
+  return m;
+}
 
+void set_scale(const char* op, Matrix& m, const HeatmapOptions& o) {
   double low = std::numeric_limits<double>::infinity(), high = -low;
-  for (const T element : x.to_vector()) {
-    const auto v = static_cast<double>(element);
-    m.values.push_back(v);
-    m.texts.push_back(std::is_integral_v<T> ? fmt::format("{}", static_cast<std::int64_t>(element))
-                                            : figure::value_text(v, o.precision));
+  for (const double v : m.values)
     if (std::isfinite(v)) low = std::min(low, v), high = std::max(high, v);
-  }
   if (low > high) low = 0, high = 1;
   m.low = o.low.value_or(low), m.high = o.high.value_or(std::max(high, m.low));
   if (!o.low) m.low = std::min(m.low, m.high);
   if (!std::isfinite(m.low) || !std::isfinite(m.high) || m.low > m.high)
     throw ValueError(fmt::format("{}: colours from low = {} to high = {}; low must be the smaller one", op,
                                  m.low, m.high));
+}
+
+template <class T>
+Matrix read(const char* op, const Tensor<T>& x, const HeatmapOptions& o) {
+  Matrix m = empty_matrix(op, x.shape(), o);
+  m.mask = std::is_same_v<T, bool>;
+  for (const T element : x.to_vector()) {
+    const auto v = static_cast<double>(element);
+    m.values.push_back(v);
+    m.texts.push_back(std::is_integral_v<T> ? std::to_string(static_cast<std::int64_t>(element))
+                                            : figure::value_text(v, o.precision));
+  }
+  set_scale(op, m, o);
   return m;
 }
 
@@ -183,12 +197,8 @@ void draw_mask(Canvas& canvas, const Layout& at, const Matrix& m) {
   canvas.text({x + 18, at.top + 34}, "hidden");
 }
 
-}  // namespace
-
-template <class T>
-std::string heatmap_svg(const Tensor<T>& x, const HeatmapOptions& o) {
-  constexpr bool mask = std::is_same_v<T, bool>;
-  const Matrix m = read("heatmap_svg", x, o);
+std::string svg(const Matrix& m, const HeatmapOptions& o) {
+  const bool mask = m.mask;
   const bool numbers = o.numbers && !mask && m.rows <= 24 && m.cols <= 24;
   const auto longest = static_cast<double>(std::max({m.rows, m.cols, std::int64_t{1}}));
   const double side = std::clamp(std::floor(480 / longest), 2.0, 24.0);
@@ -216,7 +226,7 @@ std::string heatmap_svg(const Tensor<T>& x, const HeatmapOptions& o) {
     draw_cells(canvas, at, m, numbers);
   canvas.rect(at.left, at.top, at.grid_w, at.grid_h, "class='frame'");
   if (m.values.empty())
-    canvas.text({at.left + at.grid_w / 2, at.top + 34}, "empty: " + x.shape().str(), "mid");
+    canvas.text({at.left + at.grid_w / 2, at.top + 34}, "empty: " + m.shape.str(), "mid");
   else if (!mask)
     draw_scale(canvas, at, m, Axis(Scale::linear, m.low, m.high, at.top + scale_height, at.top, 0),
                scale_height);
@@ -224,8 +234,6 @@ std::string heatmap_svg(const Tensor<T>& x, const HeatmapOptions& o) {
 }
 
 // ---- terminal --------------------------------------------------------------------------------------------
-
-namespace {
 
 bool terminal_has_colour() {
   const char *no_color = std::getenv("NO_COLOR"), *term = std::getenv("TERM");
@@ -242,11 +250,7 @@ std::string coloured(const std::string& text, const Rgb& c) {
                      wants_black(c) ? "0;0;0" : "255;255;255", text);
 }
 
-}  // namespace
-
-template <class T>
-std::string heatmap_text(const Tensor<T>& x, const HeatmapOptions& o, Colour colour) {
-  const Matrix m = read("heatmap_text", x, o);
+std::string text(const Matrix& m, const HeatmapOptions& o, Colour colour) {
   const bool colours = colour == Colour::always || (colour == Colour::automatic && terminal_has_colour());
   const auto longest = [](const std::vector<std::string>& texts) {
     double w = 0;
@@ -267,13 +271,24 @@ std::string heatmap_text(const Tensor<T>& x, const HeatmapOptions& o, Colour col
     if (!o.row_labels.empty()) out += padded(readable(o.row_labels[static_cast<std::size_t>(i)]), side);
     for (std::int64_t j = 0; j < m.cols; ++j) {
       const double v = m.values[m.index(i, j)];
-      const std::string text =
+      const std::string cell =
           " " + padded(m.texts[m.index(i, j)], width) + (colours || j + 1 < m.cols ? " " : "");
-      out += colours ? coloured(text, std::isfinite(v) ? m.colour(v) : Rgb{128, 128, 128}) : text;
+      out += colours ? coloured(cell, std::isfinite(v) ? m.colour(v) : Rgb{128, 128, 128}) : cell;
     }
     out += "\n";
   }
   return m.values.empty() ? out + "[]\n" : out;
+}
+
+}  // namespace
+
+template <class T>
+std::string heatmap_svg(const Tensor<T>& x, const HeatmapOptions& o) {
+  return svg(read("heatmap_svg", x, o), o);
+}
+template <class T>
+std::string heatmap_text(const Tensor<T>& x, const HeatmapOptions& o, Colour colour) {
+  return text(read("heatmap_text", x, o), o, colour);
 }
 
 #define TAPEHEAD_HEATMAP(T)                                                  \

@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
+#include <string>
+#include <type_traits>
 #include <vector>
 
 #include "elementwise.hpp"
@@ -42,10 +45,10 @@ Decimal assemble(bool negative, const std::string& digits, int exponent, bool sc
   return d;
 }
 
-// The fewest digits that no other number of type T is nearer to.
-template <class T>
-Decimal shortest(T v, bool scientific) {
-  const Decimal d = split(fmt::format("{}", std::abs(v)));
+// The fewest digits that no other double, or of a float (`single`) no other float, is nearer to.
+Decimal shortest(double v, bool single, bool scientific) {
+  const Decimal d =
+      split(single ? fmt::format("{}", std::abs(static_cast<float>(v))) : fmt::format("{}", std::abs(v)));
   std::string digits = d.whole + d.fraction;
   auto exponent = static_cast<int>(d.whole.size()) - 1 + (d.exponent.empty() ? 0 : std::stoi(d.exponent));
   const std::size_t first = std::min(digits.find_first_not_of('0'), digits.size() - 1);
@@ -62,13 +65,11 @@ struct Digits {
   bool equal, exact;
 };
 
-template <class T>
-Decimal write(T v, bool scientific, const Digits& digits) {
-  Decimal d = shortest(v, scientific);
+Decimal write(double v, bool single, bool scientific, const Digits& digits) {
+  Decimal d = shortest(v, single, scientific);
   const auto n = static_cast<int>(d.fraction.size());
   if (!digits.exact && (n == digits.most || (n < digits.most && !digits.equal))) return d;
-  d = split(scientific ? fmt::format("{:.{}e}", static_cast<double>(v), digits.most)
-                       : fmt::format("{:.{}f}", static_cast<double>(v), digits.most));
+  d = split(scientific ? fmt::format("{:.{}e}", v, digits.most) : fmt::format("{:.{}f}", v, digits.most));
   if (!digits.equal) d.fraction.resize(d.fraction.find_last_not_of('0') + 1);
   return d;
 }
@@ -79,35 +80,31 @@ std::string padded(const std::string& text, std::size_t width) {
   return text.size() < width ? std::string(width - text.size(), ' ') + text : text;
 }
 
-template <class E>
-class Cells;
-
-template <std::floating_point T>
-class Cells<T> {
+class RealCells {
  public:
-  Cells(const std::vector<T>& shown, const PrintOptions& options) {
+  RealCells(const std::vector<double>& shown, bool single, const PrintOptions& options) : single_(single) {
     const int precision = options.precision < 0 ? 8 : options.precision;
     digits_ = {precision, options.equal_digits, options.equal_digits};
     scientific_ = options.notation == Notation::scientific ||
                   (options.notation == Notation::automatic && spread(shown, options.suppress_small));
     std::size_t fraction = 0, finite = 0;
-    for (const T v : shown) {
+    for (const double v : shown) {
       if (!std::isfinite(v)) continue;
       ++finite;
-      const Decimal d = write(v, scientific_, digits_);
+      const Decimal d = write(v, single_, scientific_, digits_);
       left_ = std::max(left_, d.whole.size());
       fraction = std::max(fraction, d.fraction.size());
       exponent_ = std::max(exponent_, d.exponent.size());
     }
     if (scientific_) digits_ = {static_cast<int>(fraction), true, options.equal_digits};
     right_ = fraction + (scientific_ && finite > 0 ? exponent_ + 1 : 0);
-    for (const T v : shown)
+    for (const double v : shown)
       if (!std::isfinite(v)) left_ = std::max(left_, other(v).size() - std::min(other(v).size(), right_ + 1));
   }
 
-  std::string operator()(T v) const {
+  std::string operator()(double v) const {
     if (!std::isfinite(v)) return padded(other(v), left_ + right_ + 1);
-    Decimal d = write(v, scientific_, digits_);
+    Decimal d = write(v, single_, scientific_, digits_);
     std::string text = padded(d.whole, left_) + "." + d.fraction;
     if (scientific_)  // "-05" in a column with an "+100" is "-005"
       text += "e" + d.exponent.substr(0, 1) + std::string(exponent_ - d.exponent.size(), '0') +
@@ -117,82 +114,82 @@ class Cells<T> {
   }
 
  private:
-  static bool spread(const std::vector<T>& shown, bool suppress_small) {
-    T smallest = std::numeric_limits<T>::infinity(), largest = 0;
-    for (const T v : shown)
+  // In the elements' own type, whose limits and rounding NumPy's are.
+  bool spread(const std::vector<double>& shown, bool suppress_small) const {
+    double smallest = std::numeric_limits<double>::infinity(), largest = 0;
+    for (const double v : shown)
       if (std::isfinite(v) && v != 0)
         smallest = std::min(smallest, std::abs(v)), largest = std::max(largest, std::abs(v));
     if (largest == 0) return false;
-    const T limit = std::numeric_limits<T>::digits10 < 8 ? T(1e6) : T(1e8);
-    return largest >= limit || (!suppress_small && (smallest < T(0.0001) || largest / smallest > 1000));
+    if (largest >= (single_ ? 1e6 : 1e8)) return true;
+    const double small = single_ ? 0.0001F : 0.0001;
+    const double ratio =
+        single_ ? static_cast<float>(largest) / static_cast<float>(smallest) : largest / smallest;
+    return !suppress_small && (smallest < small || ratio > 1000);
   }
-  static std::string other(T v) { return v != v ? "nan" : v < 0 ? "-inf" : "inf"; }
+  static std::string other(double v) { return v != v ? "nan" : v < 0 ? "-inf" : "inf"; }
 
+  bool single_;
   bool scientific_;
   Digits digits_;
   std::size_t left_ = 0, right_ = 0, exponent_ = 0;  // widths before and after the point, and of the exponent
 };
 
-template <>
-class Cells<std::int64_t> {
+class IntegerCells {
  public:
-  Cells(const std::vector<std::int64_t>& shown, const PrintOptions&) {
-    for (const std::int64_t v : shown) width_ = std::max(width_, fmt::format("{}", v).size());
+  explicit IntegerCells(const std::vector<std::int64_t>& shown) {
+    for (const std::int64_t v : shown) width_ = std::max(width_, std::to_string(v).size());
   }
-  std::string operator()(std::int64_t v) const { return padded(fmt::format("{}", v), width_); }
+  std::string operator()(std::int64_t v) const { return padded(std::to_string(v), width_); }
 
  private:
   std::size_t width_ = 0;
 };
 
-template <>
-class Cells<bool> {
- public:
-  Cells(const std::vector<bool>&, const PrintOptions&) {}
-  std::string operator()(bool v) const { return v ? " True" : "False"; }
-};
-
 // ---- the whole -----------------------------------------------------------------------------------------
 
-template <class E>
+// The elements by their offsets, whatever their type.
 class Printer {
  public:
-  Printer(const Tensor<E>& x, const PrintOptions& options)
-      : x_(x),
-        options_(options),
-        edge_(x.numel() > options.threshold ? options.edge_items : x.numel()),
-        cells_(shown(), options) {}
+  using Cell = std::function<std::string(std::int64_t offset)>;
 
-  std::string str() const { return list(0, x_.data(), " ", options_.line_width); }
-  std::string scalar() const { return cells_(*x_.data()); }
+  Printer(const Shape& shape, const Strides& strides, const PrintOptions& options)
+      : shape_(shape), strides_(strides), options_(options) {
+    edge_ = shape.numel() > options.threshold ? options.edge_items : shape.numel();
+  }
+
+  std::vector<std::int64_t> shown() const {
+    std::vector<std::int64_t> offsets;
+    collect(0, 0, offsets);
+    return offsets;
+  }
+  std::string str(const Cell& cell) const {
+    return shape_.rank() == 0 ? cell(0) : list(cell, 0, 0, " ", options_.line_width);
+  }
 
  private:
-  bool cut(int axis) const { return x_.shape()[axis] - edge_ > edge_; }
+  bool cut(int axis) const { return shape_[axis] - edge_ > edge_; }
 
-  // f(element) for each index along an axis that is shown, and between(), once, where the middle is left out.
+  // f(offset) for each index along an axis that is shown, and between(), once, where the middle is left out.
   template <class F, class G>
-  void along(int axis, const E* p, const F& f, const G& between) const {
-    const std::int64_t n = x_.shape()[axis], step = x_.strides()[axis];
-    for (std::int64_t i = 0; i < (cut(axis) ? edge_ : n); ++i) f(p + i * step);
+  void along(int axis, std::int64_t offset, const F& f, const G& between) const {
+    const std::int64_t n = shape_[axis], step = strides_[axis];
+    for (std::int64_t i = 0; i < (cut(axis) ? edge_ : n); ++i) f(offset + i * step);
     if (!cut(axis)) return;
     between();
-    for (std::int64_t i = n - edge_; i < n; ++i) f(p + i * step);
+    for (std::int64_t i = n - edge_; i < n; ++i) f(offset + i * step);
   }
 
-  std::vector<E> shown() const {
-    std::vector<E> values;
-    collect(0, x_.data(), values);
-    return values;
-  }
-  void collect(int axis, const E* p, std::vector<E>& values) const {
-    if (axis == x_.rank()) return values.push_back(*p);
-    const auto deeper = [&](const E* q) { collect(axis + 1, q, values); };
-    along(axis, p, deeper, [] {});
+  void collect(int axis, std::int64_t offset, std::vector<std::int64_t>& offsets) const {
+    if (axis == shape_.rank()) return offsets.push_back(offset);
+    along(
+        axis, offset, [&](std::int64_t at) { collect(axis + 1, at, offsets); }, [] {});
   }
 
   // One axis in brackets. `indent` is the spaces before its elements, `width` the length of a line.
-  std::string list(int axis, const E* p, const std::string& indent, std::int64_t width) const {
-    const int below = x_.rank() - axis - 1;
+  std::string list(const Cell& cell, int axis, std::int64_t offset, const std::string& indent,
+                   std::int64_t width) const {
+    const int below = shape_.rank() - axis - 1;
     std::string text, line = indent;
     const auto length = [](const std::string& s) { return static_cast<std::int64_t>(s.size()); };
     const auto add_word = [&](const std::string& word) {
@@ -207,37 +204,29 @@ class Printer {
       if (!text.empty()) text += std::string(static_cast<std::size_t>(below), '\n');
       text += indent + block;
     };
-    const auto add = [&](const E* q) {
-      if (below == 0) return add_word(cells_(*q));
-      add_block(list(axis + 1, q, indent + " ", width - 1));
+    const auto add = [&](std::int64_t at) {
+      if (below == 0) return add_word(cell(at));
+      add_block(list(cell, axis + 1, at, indent + " ", width - 1));
     };
-    along(axis, p, add, [&] { below == 0 ? add_word("...") : add_block("..."); });
+    along(axis, offset, add, [&] { below == 0 ? add_word("...") : add_block("..."); });
     if (below == 0) text += line;
     return "[" + text.substr(indent.size()) + "]";
   }
 
-  const Tensor<E>& x_;
+  const Shape& shape_;
+  const Strides& strides_;
   const PrintOptions& options_;
   std::int64_t edge_;
-  Cells<E> cells_;
 };
 
-// A tensor of rank 0 as NumPy writes it: as a scalar, with every digit it has.
-template <class E>
-std::string scalar_text(E v) {
-  if constexpr (std::is_same_v<E, bool>) {
-    return v ? "True" : "False";
-  } else if constexpr (std::is_integral_v<E>) {
-    return fmt::format("{}", v);
-  } else {
-    if (!std::isfinite(v)) return fmt::format("{}", v != v ? std::abs(v) : v);
-    const double size = std::abs(static_cast<double>(v));
-    const double limit = std::numeric_limits<E>::digits10 < 8 ? 1e6 : 1e16;
-    const bool scientific = size != 0 && (size >= limit || size < 0.0001);
-    const Decimal d = shortest(v, scientific);
-    if (!scientific) return d.whole + "." + (d.fraction.empty() ? "0" : d.fraction);
-    return d.whole + (d.fraction.empty() ? "" : "." + d.fraction) + "e" + d.exponent;
-  }
+// Of a tensor of rank 0: as NumPy writes a scalar, with every digit it has.
+std::string scalar_text(double v, bool single) {
+  if (!std::isfinite(v)) return fmt::format("{}", v != v ? std::abs(v) : v);
+  const double size = std::abs(v);
+  const bool scientific = size != 0 && (size >= (single ? 1e6 : 1e16) || size < 0.0001);
+  const Decimal d = shortest(v, single, scientific);
+  if (!scientific) return d.whole + "." + (d.fraction.empty() ? "0" : d.fraction);
+  return d.whole + (d.fraction.empty() ? "" : "." + d.fraction) + "e" + d.exponent;
 }
 
 void check(const PrintOptions& options) {
@@ -263,10 +252,26 @@ template <class E>
 std::string to_string(const Tensor<E>& x, const PrintOptions& options) {
   check(options);
   if (x.numel() == 0) return "[]";
-  if (x.rank() > 0) return Printer<E>(x, options).str();
-  const bool plain = options.precision < 0 && options.notation == Notation::automatic;
-  if (plain || !std::is_floating_point_v<E>) return scalar_text(x.item());
-  return Printer<E>(x, options).scalar();
+  const Printer printer(x.shape(), x.strides(), options);
+  const E* p = x.data();
+  const auto shown = [&](auto one) {  // as numbers of that type
+    std::vector<decltype(one)> values;
+    for (const std::int64_t offset : printer.shown()) values.push_back(p[offset]);
+    return values;
+  };
+  if constexpr (std::is_same_v<E, bool>) {
+    const char* truth = x.rank() == 0 ? "True" : " True";
+    return printer.str([&](std::int64_t offset) { return p[offset] ? truth : "False"; });
+  } else if constexpr (std::is_integral_v<E>) {
+    const IntegerCells cells(shown(std::int64_t{}));
+    return printer.str([&](std::int64_t offset) { return cells(p[offset]); });
+  } else {
+    constexpr bool single = std::is_same_v<E, float>;
+    if (x.rank() == 0 && options.precision < 0 && options.notation == Notation::automatic)
+      return scalar_text(*p, single);
+    const RealCells cells(shown(double{}), single, options);
+    return printer.str([&](std::int64_t offset) { return cells(p[offset]); });
+  }
 }
 
 template <std::floating_point T>

@@ -201,8 +201,8 @@ void check_places(const Span& data, const std::vector<Place>& places) {
 }
 
 // By the index in AnyTensor.
-constexpr const char* codes[] = {"F32", "F64", "BOOL", "I64"};
-constexpr int sizes[] = {4, 8, 1, 8};
+constexpr const char* dtype_codes[] = {"F32", "F64", "BOOL", "I64"};
+constexpr int dtype_sizes[] = {4, 8, 1, 8};
 
 std::string quoted(const std::string& name) {
   std::string out = "\"";
@@ -249,7 +249,7 @@ void save_safetensors(const std::string& path, const NamedTensors& tensors) {
   std::vector<const NamedTensors::Entry*> in_order;
   for (const auto& entry : tensors) in_order.push_back(&entry);
   std::stable_sort(in_order.begin(), in_order.end(), [](const auto* a, const auto* b) {
-    return detail::sizes[a->second.index()] > detail::sizes[b->second.index()];
+    return detail::dtype_sizes[a->second.index()] > detail::dtype_sizes[b->second.index()];
   });
   std::vector<AnyTensor> keep;
   std::vector<std::string_view> pieces(2);
@@ -258,9 +258,11 @@ void save_safetensors(const std::string& path, const NamedTensors& tensors) {
   for (const auto* entry : in_order) {
     const Shape& shape = std::visit([](const auto& x) -> const Shape& { return x.shape(); }, entry->second);
     pieces.push_back(detail::bytes_in_order(entry->second, keep));
+    std::string sizes;
+    for (const std::int64_t n : shape) sizes += (sizes.empty() ? "" : ",") + std::to_string(n);
     header += fmt::format(R"(,{}:{{"dtype":"{}","shape":[{}],"data_offsets":[{},{}]}})",
-                          detail::quoted(entry->first), detail::codes[entry->second.index()],
-                          fmt::join(shape.begin(), shape.end(), ","), at, at + pieces.back().size());
+                          detail::quoted(entry->first), detail::dtype_codes[entry->second.index()], sizes, at,
+                          at + pieces.back().size());
     at += pieces.back().size();
   }
   header += '}';

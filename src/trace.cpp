@@ -5,13 +5,33 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <optional>
 
+#include "tape_records.hpp"
 #include "tapehead/arithmetic.hpp"
 #include "tapehead/error.hpp"
 #include "tapehead/reduce.hpp"
 
 namespace tapehead {
+
+using detail::Record;
+using detail::records_of;
+
+std::string Record::head() const {
+  const std::string made = op != nullptr ? op->name : "";
+  return name.empty() || made.empty() ? name + made : name + " = " + made;
+}
+
+template <class T>
+std::vector<Record> detail::records_of(const Tape<T>& tape) {
+  std::vector<Record> records;
+  for (std::int64_t i = 0; i < tape.size(); ++i) {
+    const Node<T>& node = tape.node(i);
+    records.push_back({node.op, tape.name(i), node.shape(), {}});
+    for (const Edge<T>* edge = node.edges; edge != nullptr; edge = edge->next)
+      records.back().inputs.push_back(edge->into);
+  }
+  return records;
+}
 
 namespace {
 
@@ -85,44 +105,72 @@ std::size_t total(const Held& held) {
 }
 
 // A record by its name, or else by its number.
-template <class T>
-std::string called(const Tape<T>& tape, std::int64_t i) {
-  return tape.name(i).empty() ? fmt::format("#{}", i) : tape.name(i);
+std::string called(const std::vector<Record>& records, int i) {
+  const std::string& name = records[static_cast<std::size_t>(i)].name;
+  return name.empty() ? fmt::format("#{}", i) : name;
 }
 
-template <class T>
-std::string printed(const Tape<T>& tape, const std::map<std::int64_t, double>* norms) {
-  constexpr std::int64_t shown = 100;
+std::string printed(const std::vector<Record>& records, const std::vector<Held>& held,
+                    const std::map<std::size_t, double>* norms) {
+  constexpr std::size_t shown = 100;
+  const std::size_t n = records.size();
   std::vector<std::vector<std::string>> rows{
       {"#", "operation", "formula", "inputs", "name", "shape", "saves"}};
   if (norms != nullptr) rows[0].push_back("|gradient|");
   Held all;
-  for (std::int64_t i = 0; i < tape.size(); ++i) {
-    const detail::Node<T>& node = tape.node(i);
-    const Held held = held_by(node);
-    all.insert(held.begin(), held.end());
-    if (tape.size() > 2 * shown && i >= shown && i < tape.size() - shown) {
-      if (i == shown) rows.push_back({fmt::format("… {} more records …", tape.size() - 2 * shown)});
+  for (std::size_t i = 0; i < n; ++i) {
+    all.insert(held[i].begin(), held[i].end());
+    if (n > 2 * shown && i >= shown && i < n - shown) {
+      if (i == shown) rows.push_back({fmt::format("… {} more records …", n - 2 * shown)});
       continue;
     }
+    const Record& record = records[i];
     std::string inputs;
-    for (const detail::Edge<T>* edge = node.edges; edge != nullptr; edge = edge->next)
-      inputs += (inputs.empty() ? "" : ", ") + called(tape, edge->into);
-    rows.push_back({std::to_string(i), node.op != nullptr ? node.op->name : "watched",
-                    node.op != nullptr ? node.op->formula : "", inputs, tape.name(i), node.shape().str(),
-                    held.empty() ? "" : bytes_text(total(held))});
+    for (const int into : record.inputs) inputs += (inputs.empty() ? "" : ", ") + called(records, into);
+    rows.push_back({std::to_string(i), record.op != nullptr ? record.op->name : "watched",
+                    record.op != nullptr ? record.op->formula : "", inputs, record.name, record.shape.str(),
+                    held[i].empty() ? "" : bytes_text(total(held[i]))});
     if (norms != nullptr)
       rows.back().push_back(norms->count(i) != 0 ? fmt::format("{:.4g}", norms->at(i)) : "-");
   }
-  return table(rows, "rlllllrr") + fmt::format("{} records; {} kept alive in {} tensor{}\n", tape.size(),
+  return table(rows, "rlllllrr") + fmt::format("{} records; {} kept alive in {} tensor{}\n", n,
                                                bytes_text(total(all)), all.size(),
                                                all.size() == 1 ? "" : "s");
+}
+template <class T>
+std::string printed(const Tape<T>& tape, const std::map<std::size_t, double>* norms) {
+  std::vector<Held> held;
+  for (std::int64_t i = 0; i < tape.size(); ++i) held.push_back(held_by(tape.node(i)));
+  return printed(records_of(tape), held, norms);
 }
 
 std::string escaped(const std::string& text, const char* quote) {
   std::string out;
   for (char c : text) c == '"' ? out += quote : out += c;
   return out;
+}
+
+std::string dot_of(const std::vector<Record>& records) {
+  std::string text = "digraph tape {\n  node [shape=box, fontname=\"monospace\"];\n";
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    const Record& record = records[i];
+    text += fmt::format("  n{} [label=\"{}\\n{}\"{}];\n", i, escaped(record.head(), "\\\""),
+                        record.shape.str(), record.op == nullptr ? ", style=rounded" : "");
+    for (const int into : record.inputs) text += fmt::format("  n{} -> n{};\n", into, i);
+  }
+  return text + "}\n";
+}
+
+std::string mermaid_of(const std::vector<Record>& records) {
+  std::string text = "flowchart TD\n";
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    const Record& record = records[i];
+    const bool leaf = record.op == nullptr;
+    text += fmt::format("  n{}{}\"{}<br>{}\"{}\n", i, leaf ? "([" : "[", escaped(record.head(), "#quot;"),
+                        record.shape.str(), leaf ? "])" : "]");
+    for (const int into : record.inputs) text += fmt::format("  n{} --> n{}\n", into, i);
+  }
+  return text;
 }
 
 }  // namespace
@@ -136,41 +184,20 @@ template <class T>
 std::string print(const Tape<T>& tape, const Gradients<T>& grad) {
   if (&grad.tape() != &tape) throw GradientError("print: these gradients came by another tape");
   const typename Tape<T>::Paused paused;
-  std::map<std::int64_t, double> norms;
-  tape.replay(grad.from(), grad.dy(),
-              [&](int i, const Tensor<T>& gradient) { norms[i] = norm_of(gradient); });
+  std::map<std::size_t, double> norms;
+  tape.replay(grad.from(), grad.dy(), [&](int i, const Tensor<T>& gradient) {
+    norms[static_cast<std::size_t>(i)] = norm_of(gradient);
+  });
   return printed(tape, &norms);
 }
 
 template <class T>
 std::string dot(const Tape<T>& tape) {
-  std::string text = "digraph tape {\n  node [shape=box, fontname=\"monospace\"];\n";
-  for (std::int64_t i = 0; i < tape.size(); ++i) {
-    const detail::Node<T>& node = tape.node(i);
-    const std::string name = escaped(tape.name(i), "\\\""), op = node.op != nullptr ? node.op->name : "";
-    const std::string head = name.empty() || op.empty() ? name + op : name + " = " + op;
-    text += fmt::format("  n{} [label=\"{}\\n{}\"{}];\n", i, head, node.shape().str(),
-                        node.op == nullptr ? ", style=rounded" : "");
-    for (const detail::Edge<T>* edge = node.edges; edge != nullptr; edge = edge->next)
-      text += fmt::format("  n{} -> n{};\n", edge->into, i);
-  }
-  return text + "}\n";
+  return dot_of(records_of(tape));
 }
-
 template <class T>
 std::string mermaid(const Tape<T>& tape) {
-  std::string text = "flowchart TD\n";
-  for (std::int64_t i = 0; i < tape.size(); ++i) {
-    const detail::Node<T>& node = tape.node(i);
-    const std::string name = escaped(tape.name(i), "#quot;"), op = node.op != nullptr ? node.op->name : "";
-    const std::string head = name.empty() || op.empty() ? name + op : name + " = " + op;
-    const bool leaf = node.op == nullptr;
-    text += fmt::format("  n{}{}\"{}<br>{}\"{}\n", i, leaf ? "([" : "[", head, node.shape().str(),
-                        leaf ? "])" : "]");
-    for (const detail::Edge<T>* edge = node.edges; edge != nullptr; edge = edge->next)
-      text += fmt::format("  n{} --> n{}\n", edge->into, i);
-  }
-  return text;
+  return mermaid_of(records_of(tape));
 }
 
 template <class T>
@@ -217,34 +244,35 @@ void add(std::vector<Part<T>>& parts, std::vector<int> passed, Tensor<T> gradien
 }
 
 // Whether each record's result depends on record `at`.
-template <class T>
-std::vector<char> dependents(const Tape<T>& tape, int at, int last) {
-  std::vector<char> depends(static_cast<std::size_t>(last) + 1, 0);
+std::vector<char> dependents(const std::vector<Record>& records, int at) {
+  std::vector<char> depends(records.size(), 0);
   depends[static_cast<std::size_t>(at)] = 1;
-  for (int i = at + 1; i <= last; ++i)
-    for (const detail::Edge<T>* edge = tape.node(i).edges; edge != nullptr; edge = edge->next)
-      depends[static_cast<std::size_t>(i)] |= depends[static_cast<std::size_t>(edge->into)];
+  for (std::size_t i = static_cast<std::size_t>(at) + 1; i < records.size(); ++i)
+    for (const int into : records[i].inputs) depends[i] |= depends[static_cast<std::size_t>(into)];
   return depends;
 }
 
-// The use of x in record `use`, then the watched results that were passed, from x on.
-template <class T>
-Route<T> route(const Tape<T>& tape, int at, int use, int nth, const std::vector<int>& passed,
-               Tensor<T> gradient) {
-  Route<T> r;
-  r.records.assign(passed.rbegin(), passed.rend());
-  if (r.records.empty() || r.records[0] != use) r.records.insert(r.records.begin(), use);
-  int uses = 0;
-  for (const detail::Edge<T>* edge = tape.node(use).edges; edge != nullptr; edge = edge->next)
-    uses += edge->into == at;
-  for (int i : r.records) {
-    if (!r.path.empty()) r.path += " → ";
-    r.path += tape.name(i).empty() ? fmt::format("{} #{}", tape.node(i).op->name, i) : tape.name(i);
-    if (i == use && uses > 1) r.path += fmt::format(" (use {})", nth);
+// A route as text: the nth use of x (record `at`), then the watched results that were passed.
+std::string path(const std::vector<Record>& records, int at, int nth, const std::vector<int>& along) {
+  const std::vector<int>& used = records[static_cast<std::size_t>(along[0])].inputs;
+  std::string text;
+  for (const int i : along) {
+    const Record& record = records[static_cast<std::size_t>(i)];
+    if (!text.empty()) text += " → ";
+    text += record.name.empty() ? fmt::format("{} #{}", record.op->name, i) : record.name;
+    if (i == along[0] && std::count(used.begin(), used.end(), at) > 1) text += fmt::format(" (use {})", nth);
   }
-  r.norm = norm_of(gradient);
-  r.gradient = std::move(gradient);
-  return r;
+  return text;
+}
+
+// rows: a head, then one for each route.
+std::string explained(const std::string& name, const Shape& shape, double norm,
+                      const std::vector<std::vector<std::string>>& rows) {
+  const std::string head = fmt::format("gradient of {}, shape {}: norm {:.4g}, ", name, shape.str(), norm);
+  const std::size_t routes = rows.size() - 1;
+  if (routes == 0)
+    return head + (norm == 0 ? "by no route: the output does not depend on it\n" : "where backward began\n");
+  return head + fmt::format("by {} route{}\n", routes, routes == 1 ? "" : "s") + table(rows, "rrl");
 }
 
 }  // namespace
@@ -259,10 +287,11 @@ Explanation<T> explain(const Gradients<T>& grad, const Tensor<T>& x, Routes how)
                     "computed from what was watched",
                     x.shape().str()));
   const typename Tape<T>::Paused paused;
-  Explanation<T> e{called(tape, at), zeros<T>(x.shape()), 0, {}};
+  const std::vector<Record> records = records_of(tape);
+  const std::vector<char> depends = dependents(records, at);
+  Explanation<T> e{called(records, at), zeros<T>(x.shape()), 0, {}};
   if (at == from) e.gradient = grad.dy();
   std::vector<std::vector<Part<T>>> parts(static_cast<std::size_t>(std::max(from, at)) + 1);
-  const std::vector<char> depends = dependents(tape, at, std::max(from, at));
   if (from > at) parts[static_cast<std::size_t>(from)].push_back({{}, grad.dy()});
   for (int i = from; i > at; --i) {
     for (const Part<T>& part : std::exchange(parts[static_cast<std::size_t>(i)], {})) {
@@ -274,7 +303,12 @@ Explanation<T> explain(const Gradients<T>& grad, const Tensor<T>& x, Routes how)
         if (into == at) {
           check_number(e.routes.size());
           e.gradient = e.gradient + pulled;
-          e.routes.push_back(route(tape, at, i, ++nth, part.passed, std::move(pulled)));
+          std::vector<int> along(part.passed.rbegin(), part.passed.rend());
+          if (along.empty() || along[0] != i) along.insert(along.begin(), i);
+          const double norm = norm_of(pulled);
+          const auto place = std::find_if(e.routes.begin(), e.routes.end(),
+                                          [&](const Route<T>& r) { return r.norm < norm; });
+          e.routes.insert(place, {path(records, at, ++nth, along), along, std::move(pulled), norm, 0});
         } else {
           std::vector<int> passed = part.passed;
           if (how == Routes::by_name && tape.node(into).kept >= 0) passed.push_back(into);
@@ -286,25 +320,19 @@ Explanation<T> explain(const Gradients<T>& grad, const Tensor<T>& x, Routes how)
   e.norm = norm_of(e.gradient);
   for (Route<T>& r : e.routes)
     r.share = e.norm > 0 ? static_cast<double>(sum(r.gradient * e.gradient).item()) / (e.norm * e.norm) : 0;
-  std::stable_sort(e.routes.begin(), e.routes.end(),
-                   [](const Route<T>& a, const Route<T>& b) { return a.norm > b.norm; });
   return e;
 }
 
 template <class T>
 std::string Explanation<T>::text() const {
-  const std::string head =
-      fmt::format("gradient of {}, shape {}: norm {:.4g}, ", name, gradient.shape().str(), norm);
-  if (routes.empty())
-    return head + (norm == 0 ? "by no route: the output does not depend on it\n" : "where backward began\n");
   std::vector<std::vector<std::string>> rows{{"norm", "share", "route"}};
   for (const Route<T>& r : routes)
     rows.push_back({fmt::format("{:.4g}", r.norm), fmt::format("{:.1f} %", 100 * r.share), r.path});
-  return head + fmt::format("by {} route{}\n", routes.size(), routes.size() == 1 ? "" : "s") +
-         table(rows, "rrl");
+  return explained(name, gradient.shape(), norm, rows);
 }
 
 #define TAPEHEAD_TRACE(T)                                          \
+  template std::vector<Record> detail::records_of(const Tape<T>&); \
   template std::string print(const Tape<T>&);                      \
   template std::string print(const Tape<T>&, const Gradients<T>&); \
   template std::string dot(const Tape<T>&);                        \

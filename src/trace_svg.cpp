@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "plot_canvas.hpp"
+#include "tape_records.hpp"
 #include "tapehead/error.hpp"
 #include "tapehead/trace.hpp"
 
@@ -14,7 +15,7 @@ namespace tapehead {
 namespace {
 
 constexpr double margin = 20, gap = 24, box_height = 38, row_height = 70;
-constexpr std::int64_t most = 256;
+constexpr std::size_t most = 256;
 
 struct Box {
   std::string head, shape;
@@ -24,19 +25,13 @@ struct Box {
   double x = 0, y = 0, width = 0;  // x: of the middle
 };
 
-template <class T>
-std::vector<Box> boxes_of(const Tape<T>& tape) {
+std::vector<Box> boxes_of(const std::vector<detail::Record>& records) {
   std::vector<Box> boxes;
-  for (std::int64_t i = 0; i < tape.size(); ++i) {
-    const detail::Node<T>& node = tape.node(i);
-    Box box;
-    box.watched = node.op == nullptr;
-    box.head = tape.name(i);
-    if (node.op != nullptr) box.head += (box.head.empty() ? "" : " = ") + std::string(node.op->name);
-    if (box.head.empty()) box.head = fmt::format("#{}", i);
-    box.shape = node.shape().str();
-    for (const detail::Edge<T>* edge = node.edges; edge != nullptr; edge = edge->next) {
-      box.inputs.push_back(static_cast<std::size_t>(edge->into));
+  for (const detail::Record& record : records) {
+    Box box{record.head(), record.shape.str(), {}, record.op == nullptr};
+    if (box.head.empty()) box.head = fmt::format("#{}", boxes.size());
+    for (const int into : record.inputs) {
+      box.inputs.push_back(static_cast<std::size_t>(into));
       box.row = std::max(box.row, boxes[box.inputs.back()].row + 1);
     }
     box.width = std::max({64.0, figure::pixels(box.head) + 20, figure::pixels(box.shape) + 20});
@@ -79,16 +74,14 @@ std::vector<figure::Point> way(const std::vector<Box>& boxes, const Box& from, c
   return {begin, {side, from.y + row_height}, {side, to.y - row_height + box_height}, end};
 }
 
-}  // namespace
-
-template <class T>
-std::string tape_svg(const Tape<T>& tape, const std::string& title, const std::string& description) {
-  if (tape.size() > most)
+std::string drawn(const std::vector<detail::Record>& records, const std::string& title,
+                  const std::string& description) {
+  if (records.size() > most)
     throw ValueError(
         fmt::format("tape_svg: {} records; at most {} can be read in a figure. print(tape) "
                     "shortens, dot(tape) is for Graphviz",
-                    tape.size(), most));
-  std::vector<Box> boxes = boxes_of(tape);
+                    records.size(), most));
+  std::vector<Box> boxes = boxes_of(records);
   std::size_t rows = 1;
   for (const Box& box : boxes) rows = std::max(rows, box.row + 1);
   const double top = title.empty() ? margin : margin + 26;
@@ -110,6 +103,13 @@ std::string tape_svg(const Tape<T>& tape, const std::string& title, const std::s
     canvas.text({box.x, box.y + 31}, box.shape, "mid soft small");
   }
   return canvas.str();
+}
+
+}  // namespace
+
+template <class T>
+std::string tape_svg(const Tape<T>& tape, const std::string& title, const std::string& description) {
+  return drawn(detail::records_of(tape), title, description);
 }
 
 template std::string tape_svg(const Tape<float>&, const std::string&, const std::string&);

@@ -8,7 +8,8 @@
 #   OPENMP=0            without OpenMP, which is used where the compiler has it
 #   PLAIN=1             the kernels' path without vector types
 #   WERROR=1            warnings are errors
-#   PRECOMPILED=0       every file reads its own headers (slower; shows an #include that is missing)
+#   UNITS=0             every file is compiled by itself: the first build takes longer, each one after a change less
+#   PRECOMPILED=0       and reads its own headers (slower; shows an #include that is missing)
 #   CPPFLAGS, CXXFLAGS, LDFLAGS   added to ours
 #   V=1                 show the commands
 # Each combination has a build folder of its own; BUILD=dir chooses another.
@@ -20,6 +21,7 @@ DEBUG ?=
 SANITIZE ?=
 PLAIN ?=
 WERROR ?=
+UNITS ?= 1
 PRECOMPILED ?= 1
 PREFIX ?= /usr/local
 DESTDIR ?=
@@ -34,11 +36,12 @@ comma := ,
 space := $(subst ,, )
 BUILD ?= build/$(subst $(space),-,$(strip $(notdir $(CXX)) $(MARCH) $(if $(filter 1,$(DEBUG)),debug) \
   $(subst $(comma),-,$(SANITIZE)) $(if $(filter 0,$(OPENMP)),no-openmp) $(if $(filter 1,$(PLAIN)),plain) \
-  $(if $(filter 1,$(WERROR)),werror) $(if $(filter 0,$(PRECOMPILED)),own-headers) $(USER_FLAGS)))
+  $(if $(filter 1,$(WERROR)),werror) \
+  $(if $(filter 0,$(PRECOMPILED)),own-headers,$(if $(filter 0,$(UNITS)),files)) $(USER_FLAGS)))
 ifneq ($(strip $(CPPFLAGS)$(CXXFLAGS)$(LDFLAGS)),)
 USER_FLAGS := $(shell echo '$(CPPFLAGS) $(CXXFLAGS) $(LDFLAGS)' | cksum | cut -d' ' -f1)
 endif
-export CXX MARCH OPENMP DEBUG SANITIZE PLAIN WERROR PRECOMPILED BUILD
+export CXX MARCH OPENMP DEBUG SANITIZE PLAIN WERROR UNITS PRECOMPILED BUILD
 
 .DEFAULT_GOAL := help
 .SUFFIXES:
@@ -86,16 +89,29 @@ export UBSAN_OPTIONS ASAN_OPTIONS TSAN_OPTIONS
 HEADERS := $(sort $(wildcard include/tapehead/*.hpp include/tapehead/kernels/*.hpp))
 LIB_SRC := $(sort $(wildcard src/*.cpp src/kernels/*.cpp))
 TEST_SRC := tests/main.cpp $(filter-out tests/main.cpp,$(sort $(wildcard tests/*.cpp)))
-# Tests that are compiled together (how: below). One that no list has is compiled alone.
-TESTS_nn := nn gpt optim
-TESTS_attention := attention golden_attention flex qkvpacked cache paged_cache
-TESTS_kernels := kernels_dropout kernels_flash kernels_flash_answers kernels_gemm kernels_gemm_bf16 kernels_parallel \
-  kernels_rows kernels_tile_product kernels_vmath
-TESTS_operations := dropout einsum elementwise indexing loss low_precision norm operations recorded rope
-TESTS_files := exchange golden_files golden_operations npy print safetensors
-TESTS_tensors := first_page golden_random plot profile random tape tensor trace
-TESTS_gradients := gradcheck random_graphs required_behaviours required_behaviours_autograd
-TESTS_TOGETHER := $(if $(filter 0,$(PRECOMPILED)),,nn attention kernels operations files tensors gradients)
+# Files that are compiled as one (why: below): UNIT_folder/name, and what of the folder is in it. A file that no unit
+# has is one by itself.
+UNIT_src/tensors := tensor shape memory arrays views join select indexing
+UNIT_src/operations := arithmetic elementwise math low_precision matmul einsum
+UNIT_src/rows := reduce softmax norm loss dropout rope attention masks sdpa flash fused varlen linear_attention
+UNIT_src/caches := flex cache paged_cache prefix_tree
+UNIT_src/tape := tape gradcheck gradcheck_causes jacobian profile
+UNIT_src/nn := nn_attention nn_gpt nn_layers nn_module optim
+UNIT_src/files := npy npz safetensors inflate plot plot_canvas plot_heatmap trace trace_svg print
+UNIT_tests/attention := attention golden_attention flex qkvpacked cache paged_cache nn gpt optim
+UNIT_tests/operations := dropout einsum elementwise indexing loss low_precision norm operations recorded rope \
+  gradcheck random_graphs required_behaviours required_behaviours_autograd
+UNIT_tests/tensors := first_page golden_random random tape tensor trace profile exchange golden_files \
+  golden_operations npy print safetensors plot
+UNIT_tests/kernels := kernels_dropout kernels_flash kernels_flash_answers kernels_gemm kernels_gemm_bf16 \
+  kernels_parallel kernels_rows kernels_tile_product kernels_vmath
+ALL_UNITS := $(sort $(patsubst UNIT_%,%,$(filter UNIT_src/% UNIT_tests/%,$(.VARIABLES))))
+UNITS_BUILT := $(if $(filter 0,$(UNITS) $(PRECOMPILED)),,$(ALL_UNITS))
+unit_files = $(UNIT_$(1):%=$(dir $(1))%$(if $(filter tests/%,$(1)),_test).cpp)
+unit_objects = $(patsubst %,$(BUILD)/units/%.o,$(filter $(1),$(UNITS_BUILT)))
+IN_UNITS := $(foreach unit,$(UNITS_BUILT),$(call unit_files,$(unit)))
+# objects FOLDER,SOURCES: what is linked of them
+objects = $(call unit_objects,$(1)/%) $(patsubst %.cpp,$(BUILD)/%.o,$(filter-out $(IN_UNITS),$(2)))
 BENCH_SRC := $(sort $(wildcard tests/bench/*.cpp))
 SECTION_SRC := $(sort $(wildcard $(CHAPTER)/[0-9][0-9]_*.cpp))
 REPORT_SRC := $(wildcard $(CHAPTER)/report.cpp)
@@ -104,8 +120,6 @@ ALL_SRC := $(LIB_SRC) $(TEST_SRC) $(BENCH_SRC) $(SECTION_SRC) $(REPORT_SRC) $(SH
 
 LIB := $(BUILD)/libtapehead.a
 TESTS := $(BUILD)/tests/run
-TOGETHER := $(TESTS_TOGETHER:%=$(BUILD)/tests/together/%.o)
-TESTS_ALONE := $(filter-out $(foreach list,$(TESTS_TOGETHER),$(TESTS_$(list):%=tests/%_test.cpp)),$(TEST_SRC))
 CHAPTER_LIB := $(if $(SHARED_SRC),$(BUILD)/$(CHAPTER)/shared.a)
 SECTIONS := $(SECTION_SRC:%.cpp=$(BUILD)/%)
 REPORT := $(REPORT_SRC:%.cpp=$(BUILD)/%)
@@ -121,7 +135,7 @@ NEEDS_NO_COMPILER := help deps clean format uninstall bench-peers
 ifneq ($(filter-out $(NEEDS_NO_COMPILER),$(MAKECMDGOALS)),)
 ifneq ($(shell BUILD='$(BUILD)' CXX='$(CXX)' MARCH='$(MARCH)' OPENMP='$(OPENMP)' SANITIZE='$(SANITIZE)' \
   CPPFLAGS='$(CPPFLAGS)' CXXFLAGS='$(CXXFLAGS)' LDFLAGS='$(LDFLAGS)' \
-  SOURCES='$(LIB_SRC) : $(TEST_SRC) : $(SHARED_SRC)' \
+  SOURCES='$(LIB_SRC) : $(TEST_SRC) : $(SHARED_SRC) : $(UNITS_BUILT)' \
   FLAGS='$(FLAGS) $(OPT_KERNELS) $(OPT_LIBRARY)' .make/configure && echo ready),ready)
 $(error the build cannot start; the reason is above)
 endif
@@ -234,56 +248,59 @@ $(BUILD)/precompiled/%.hpp.gch: $(BUILD)/precompiled/%.hpp
 $(BUILD)/src/random.o: FILE_FLAGS := $(OPT_KERNELS) -ffp-contract=off
 $(BUILD)/src/random.o: ALONE := 1
 
+# Tests are not optimised: what takes time in a test is the library, and this takes half as long to compile.
+COMPILE_KERNEL = $(COMPILE) -Isrc $(OPT_KERNELS) $(call included,kernels) -MMD -MP
+COMPILE_SOURCE = $(COMPILE) -Isrc $(OPT_LIBRARY) $(FILE_FLAGS) $(call included,library) -MMD -MP
+COMPILE_TEST = $(COMPILE) -Isrc -Itests $(OPT_LIBRARY) -O0 $(call included,tests) -MMD -MP
+
 $(BUILD)/src/kernels/%.o: src/kernels/%.cpp $(BUILD)/config.mk $(call precompiled,kernels)
 	$(call say,$<)
 	@mkdir -p $(@D)
-	$(Q)$(COMPILE) -Isrc $(OPT_KERNELS) $(call included,kernels) -MMD -MP -c $< -o $@
+	$(Q)$(COMPILE_KERNEL) -c $< -o $@
 
 $(BUILD)/src/%.o: src/%.cpp $(BUILD)/config.mk $(call precompiled,library)
 	$(call say,$<)
 	@mkdir -p $(@D)
-	$(Q)$(COMPILE) -Isrc $(OPT_LIBRARY) $(FILE_FLAGS) $(call included,library) -MMD -MP -c $< -o $@
+	$(Q)$(COMPILE_SOURCE) -c $< -o $@
 
 $(BUILD)/tests/bench/%.o: tests/bench/%.cpp $(BUILD)/config.mk
 	$(call say,$<)
 	@mkdir -p $(@D)
 	$(Q)$(COMPILE) -Isrc $(OPT_KERNELS) -MMD -MP -c $< -o $@
 
-# Not optimised: what takes time in a test is the library, and this takes half as long to compile.
-COMPILE_TEST = $(COMPILE) $(MEMORY_FLAGS) -Isrc -Itests $(OPT_LIBRARY) -O0 $(call included,tests) -MMD -MP
 $(BUILD)/tests/%.o: tests/%.cpp $(BUILD)/config.mk $(call precompiled,tests)
 	$(call say,$<)
 	@mkdir -p $(@D)
 	$(Q)$(COMPILE_TEST) -c $< -o $@
 
-# Most of what each test takes, others take too: reading headers, and the same templates of the standard
-# library. Together they take half as long: the #includes of all, then each in a namespace of its own.
-$(foreach list,$(TESTS_TOGETHER),$(eval \
-  $(BUILD)/tests/together/$(list).cpp: $(TESTS_$(list):%=tests/%_test.cpp)))
-$(TOGETHER:.o=.cpp): Makefile
+# Most of what each file takes, others take too: reading headers, and the same templates of the standard library. As
+# one they take two thirds of the time.
+$(foreach unit,$(UNITS_BUILT),$(eval $(BUILD)/units/$(unit).cpp: $(call unit_files,$(unit))))
+$(UNITS_BUILT:%=$(BUILD)/units/%.cpp): Makefile .make/unit
 	@mkdir -p $(@D)
-	@{ sed -n '/^#include/p' $(filter %.cpp,$^) | sort -u; \
-	  for test in $(filter %.cpp,$^); do \
-	    printf 'namespace %s {\n#line 1 "%s"\n' $$(basename $$test .cpp) $$test && cat $$test && echo '}'; \
-	  done; } >$@.new
+	@.make/unit $(filter %.cpp,$^) >$@.new
 	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
 
-$(TOGETHER): %.o: %.cpp $(BUILD)/config.mk $(call precompiled,tests)
-	$(call say,$(TESTS_$(*F):%=tests/%_test.cpp))
-	$(Q)$(COMPILE_TEST) -c $< -o $@
+$(call unit_objects,src/%): %.o: %.cpp $(BUILD)/config.mk $(call precompiled,library)
+	$(call say,$(call unit_files,$(@:$(BUILD)/units/%.o=%)))
+	$(Q)$(COMPILE_SOURCE) $(UNIT_FLAGS) -c $< -o $@
+
+$(call unit_objects,tests/%): %.o: %.cpp $(BUILD)/config.mk $(call precompiled,tests)
+	$(call say,$(call unit_files,$(@:$(BUILD)/units/%.o=%)))
+	$(Q)$(COMPILE_TEST) $(UNIT_FLAGS) -c $< -o $@
 
 $(BUILD)/%.o: %.cpp $(BUILD)/config.mk $(call precompiled,programs)
 	$(call say,$<)
 	@mkdir -p $(@D)
 	$(Q)$(COMPILE) -Isrc $(OPT_LIBRARY) $(call included,programs) -MMD -MP -c $< -o $@
 
-$(LIB): $(LIB_SRC:%.cpp=$(BUILD)/%.o) $(BUILD)/sources
+$(LIB): $(call objects,src,$(LIB_SRC)) $(BUILD)/sources
 	$(Q)rm -f $@ && ar rcs $@ $(filter %.o,$^)
 
 $(CHAPTER_LIB): $(SHARED_SRC:%.cpp=$(BUILD)/%.o) $(BUILD)/sources
 	$(Q)rm -f $@ && ar rcs $@ $(filter %.o,$^)
 
-$(TESTS): $(TOGETHER) $(TESTS_ALONE:%.cpp=$(BUILD)/%.o) $(LIB) $(BUILD)/sources
+$(TESTS): $(call objects,tests,$(TEST_SRC)) $(LIB) $(BUILD)/sources
 	$(Q)$(LINK) $(filter %.o,$^) $(LDLIBS) -o $@
 
 $(SECTIONS) $(REPORT): %: %.o $(CHAPTER_LIB) $(LIB)
@@ -294,5 +311,5 @@ $(BENCHES): %: %.o $(LIB)
 
 $(BUILD)/config.mk $(BUILD)/sources: ;
 
--include $(ALL_SRC:%.cpp=$(BUILD)/%.d) $(TOGETHER:.o=.d) $(wildcard $(BUILD)/precompiled/*.d)
+-include $(ALL_SRC:%.cpp=$(BUILD)/%.d) $(UNITS_BUILT:%=$(BUILD)/units/%.d) $(wildcard $(BUILD)/precompiled/*.d)
 -include $(sort $(wildcard tests/*/*.mk chapters/*/*.mk notebooks/*.mk))

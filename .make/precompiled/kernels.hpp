@@ -1,12 +1,13 @@
-// What nearly every kernel reads, compiled once: the processor's vector instructions are a long header.
+// What nearly every kernel reads, compiled once: the processor's vector instructions are a long header. No more than
+// that, since each kernel pays for all of it.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <functional>
 #include <limits>
-#include <memory>
-#include <string>  // no kernel reads it, but clang++ 14 must not meet it after a precompiled header
-#include <vector>
 
 #include "kernels/parallel.hpp"
 #include "kernels/vec.hpp"
+
+#ifdef __clang__  // clang++ 14 must not meet this one for the first time behind a precompiled header
+#include <string>
+#endif

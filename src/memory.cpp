@@ -54,7 +54,7 @@ std::size_t class_bytes(int c) {
   const std::size_t bytes = base + static_cast<std::size_t>(c % 4) * (base / 4);
   return (bytes + alignment - 1) / alignment * alignment;
 }
-constexpr int classes = 4 * 64;
+constexpr int size_classes = 4 * 64;
 
 struct Block {
   Block* next;
@@ -95,7 +95,7 @@ void empty(List& list, std::size_t bytes) {
 struct Thread;
 struct Shared {
   std::mutex mutex;
-  List lists[classes];
+  List lists[size_classes];
   std::size_t bytes = 0;
   char* slab = nullptr;
   std::size_t slab_left = 0;

@@ -8,8 +8,8 @@
 #   OPENMP=0            without OpenMP, which is used where the compiler has it
 #   PLAIN=1             the kernels' path without vector types
 #   WERROR=1            warnings are errors
-#   UNITS=0             every file is compiled by itself: the first build takes longer, each one after a change less
-#   PRECOMPILED=0       and reads its own headers (slower; shows an #include that is missing)
+#   PRECOMPILED=0       every file is compiled by itself and reads its own headers (slower; shows an #include that is
+#                       missing)
 #   CPPFLAGS, CXXFLAGS, LDFLAGS   added to ours
 #   V=1                 show the commands
 # Each combination has a build folder of its own; BUILD=dir chooses another.
@@ -21,7 +21,6 @@ DEBUG ?=
 SANITIZE ?=
 PLAIN ?=
 WERROR ?=
-UNITS ?= 1
 PRECOMPILED ?= 1
 PREFIX ?= /usr/local
 DESTDIR ?=
@@ -36,12 +35,11 @@ comma := ,
 space := $(subst ,, )
 BUILD ?= build/$(subst $(space),-,$(strip $(notdir $(CXX)) $(MARCH) $(if $(filter 1,$(DEBUG)),debug) \
   $(subst $(comma),-,$(SANITIZE)) $(if $(filter 0,$(OPENMP)),no-openmp) $(if $(filter 1,$(PLAIN)),plain) \
-  $(if $(filter 1,$(WERROR)),werror) \
-  $(if $(filter 0,$(PRECOMPILED)),own-headers,$(if $(filter 0,$(UNITS)),files)) $(USER_FLAGS)))
+  $(if $(filter 1,$(WERROR)),werror) $(if $(filter 0,$(PRECOMPILED)),own-headers) $(USER_FLAGS)))
 ifneq ($(strip $(CPPFLAGS)$(CXXFLAGS)$(LDFLAGS)),)
 USER_FLAGS := $(shell echo '$(CPPFLAGS) $(CXXFLAGS) $(LDFLAGS)' | cksum | cut -d' ' -f1)
 endif
-export CXX MARCH OPENMP DEBUG SANITIZE PLAIN WERROR UNITS PRECOMPILED BUILD
+export CXX MARCH OPENMP DEBUG SANITIZE PLAIN WERROR PRECOMPILED BUILD
 
 .DEFAULT_GOAL := help
 .SUFFIXES:
@@ -105,11 +103,20 @@ UNIT_tests/tensors := first_page golden_random random tape tensor trace profile 
   golden_operations npy print safetensors plot
 UNIT_tests/kernels := kernels_dropout kernels_flash kernels_flash_answers kernels_gemm kernels_gemm_bf16 \
   kernels_parallel kernels_rows kernels_tile_product kernels_vmath
-ALL_UNITS := $(sort $(patsubst UNIT_%,%,$(filter UNIT_src/% UNIT_tests/%,$(.VARIABLES))))
-UNITS_BUILT := $(if $(filter 0,$(UNITS) $(PRECOMPILED)),,$(ALL_UNITS))
-unit_files = $(UNIT_$(1):%=$(dir $(1))%$(if $(filter tests/%,$(1)),_test).cpp)
-unit_objects = $(patsubst %,$(BUILD)/units/%.o,$(filter $(1),$(UNITS_BUILT)))
-IN_UNITS := $(foreach unit,$(UNITS_BUILT),$(call unit_files,$(unit)))
+UNITS := $(if $(filter 0,$(PRECOMPILED)),,$(sort $(patsubst UNIT_%,%,$(filter UNIT_src/% UNIT_tests/%,$(.VARIABLES)))))
+# Who changes a file will change it again: it leaves its unit for as long as the build folder lives. Where more than two
+# have changed at once they stay, and the unit is compiled again.
+LEFT := $(shell cat $(BUILD)/units/left 2>/dev/null)
+unit_files = $(filter-out $(LEFT),$(UNIT_$(1):%=$(dir $(1))%$(if $(filter tests/%,$(1)),_test).cpp))
+changed = $(and $(wildcard $(BUILD)/units/$(1).o),$(unit_files),$(shell find $(unit_files) -newer $(BUILD)/units/$(1).o))
+one_or_two = $(if $(word 3,$(1)),,$(1))
+LEAVING := $(strip $(foreach unit,$(UNITS),$(call one_or_two,$(call changed,$(unit)))))
+ifneq ($(LEAVING),)
+LEFT += $(LEAVING)
+$(shell echo '$(LEFT)' >$(BUILD)/units/left)
+endif
+unit_objects = $(patsubst %,$(BUILD)/units/%.o,$(filter $(1),$(UNITS)))
+IN_UNITS := $(foreach unit,$(UNITS),$(call unit_files,$(unit)))
 # objects FOLDER,SOURCES: what is linked of them
 objects = $(call unit_objects,$(1)/%) $(patsubst %.cpp,$(BUILD)/%.o,$(filter-out $(IN_UNITS),$(2)))
 BENCH_SRC := $(sort $(wildcard tests/bench/*.cpp))
@@ -135,7 +142,7 @@ NEEDS_NO_COMPILER := help deps clean format uninstall bench-peers
 ifneq ($(filter-out $(NEEDS_NO_COMPILER),$(MAKECMDGOALS)),)
 ifneq ($(shell BUILD='$(BUILD)' CXX='$(CXX)' MARCH='$(MARCH)' OPENMP='$(OPENMP)' SANITIZE='$(SANITIZE)' \
   CPPFLAGS='$(CPPFLAGS)' CXXFLAGS='$(CXXFLAGS)' LDFLAGS='$(LDFLAGS)' \
-  SOURCES='$(LIB_SRC) : $(TEST_SRC) : $(SHARED_SRC) : $(UNITS_BUILT)' \
+  SOURCES='$(LIB_SRC) : $(TEST_SRC) : $(SHARED_SRC)' \
   FLAGS='$(FLAGS) $(OPT_KERNELS) $(OPT_LIBRARY)' .make/configure && echo ready),ready)
 $(error the build cannot start; the reason is above)
 endif
@@ -275,8 +282,8 @@ $(BUILD)/tests/%.o: tests/%.cpp $(BUILD)/config.mk $(call precompiled,tests)
 
 # Most of what each file takes, others take too: reading headers, and the same templates of the standard library. As
 # one they take two thirds of the time.
-$(foreach unit,$(UNITS_BUILT),$(eval $(BUILD)/units/$(unit).cpp: $(call unit_files,$(unit))))
-$(UNITS_BUILT:%=$(BUILD)/units/%.cpp): Makefile .make/unit
+$(foreach unit,$(UNITS),$(eval $(BUILD)/units/$(unit).cpp: $(call unit_files,$(unit))))
+$(UNITS:%=$(BUILD)/units/%.cpp): Makefile .make/unit $(if $(LEFT),$(BUILD)/units/left)
 	@mkdir -p $(@D)
 	@.make/unit $(filter %.cpp,$^) >$@.new
 	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
@@ -309,7 +316,7 @@ $(SECTIONS) $(REPORT): %: %.o $(CHAPTER_LIB) $(LIB)
 $(BENCHES): %: %.o $(LIB)
 	$(Q)$(LINK) $(filter %.o,$^) $(LDLIBS) -o $@
 
-$(BUILD)/config.mk $(BUILD)/sources: ;
+$(BUILD)/config.mk $(BUILD)/sources $(BUILD)/units/left: ;
 
--include $(ALL_SRC:%.cpp=$(BUILD)/%.d) $(UNITS_BUILT:%=$(BUILD)/units/%.d) $(wildcard $(BUILD)/precompiled/*.d)
+-include $(ALL_SRC:%.cpp=$(BUILD)/%.d) $(UNITS:%=$(BUILD)/units/%.d) $(wildcard $(BUILD)/precompiled/*.d)
 -include $(sort $(wildcard tests/*/*.mk chapters/*/*.mk notebooks/*.mk))

@@ -268,7 +268,7 @@ std::string to_string(const Tensor<E>& x, const PrintOptions& options) {
   } else {
     constexpr bool single = std::is_same_v<E, float>;
     if (x.rank() == 0 && options.precision < 0 && options.notation == Notation::automatic)
-      return scalar_text(*p, single);
+      return scalar_text(x.item(), single);
     const RealCells cells(shown(double{}), single, options);
     return printer.str([&](std::int64_t offset) { return cells(p[offset]); });
   }

@@ -255,9 +255,9 @@ $(BUILD)/precompiled/%.hpp.gch: $(BUILD)/precompiled/%.hpp
 $(BUILD)/src/random.o: FILE_FLAGS := $(OPT_KERNELS) -ffp-contract=off
 $(BUILD)/src/random.o: ALONE := 1
 
-# Tests are not optimised: what takes time in a test is the library, and this takes half as long to compile.
 COMPILE_KERNEL = $(COMPILE) -Isrc $(OPT_KERNELS) $(call included,kernels) -MMD -MP
 COMPILE_SOURCE = $(COMPILE) -Isrc $(OPT_LIBRARY) $(FILE_FLAGS) $(call included,library) -MMD -MP
+# Tests are not optimised: what takes time in a test is the library, and this takes half as long to compile.
 COMPILE_TEST = $(COMPILE) -Isrc -Itests $(OPT_LIBRARY) -O0 $(call included,tests) -MMD -MP
 
 $(BUILD)/src/kernels/%.o: src/kernels/%.cpp $(BUILD)/config.mk $(call precompiled,kernels)

@@ -216,7 +216,7 @@ TEST_CASE("attention: masks of every rank broadcast from the right, others throw
         }) ==
         "attention: a mask of shape (2, 4, 5) does not broadcast to the scores' shape (2, 3, 4, 5); aligned "
         "from the right, each of its "
-        "sizes must be the scores' or 1 (a padding mask is (B, 1, 1, Lk))");
+        "sizes must be the scores' or 1 (a padding mask is (B, 1, 1, Lk))"sv);
 }
 
 TEST_CASE("attention: what does not fit is named") {
@@ -225,18 +225,18 @@ TEST_CASE("attention: what does not fit is named") {
       message<ShapeError>([&] {
         attention(q, zeros<double>({5, 3}), v);
       }) ==
-      "attention: Q (3, 4), K (5, 3), V (5, 2): queries of width 4 and keys of width 3; they must be equal");
+      "attention: Q (3, 4), K (5, 3), V (5, 2): queries of width 4 and keys of width 3; they must be equal"sv);
   CHECK(message<ShapeError>([&] {
           attention(q, k, zeros<double>({4, 2}));
-        }) == "attention: Q (3, 4), K (5, 4), V (4, 2): 5 keys and 4 values; each key has one value");
+        }) == "attention: Q (3, 4), K (5, 4), V (4, 2): 5 keys and 4 values; each key has one value"sv);
   CHECK(message<ShapeError>([&] { attention(q[0], k, v); }).find("each needs at least the axes (L, d)") !=
         std::string::npos);
   CHECK(message<ValueError>([&] { attention(q, k, v, {.dropout_p = 0.5}); }).find("nothing to draw from") !=
         std::string::npos);
   CHECK(message<ValueError>([&] { attention(q, k, v, {.dropout_p = 1.5}); }) ==
-        "attention: dropout_p 1.5; it is a share, 0 to 1");
+        "attention: dropout_p 1.5; it is a share, 0 to 1"sv);
   CHECK(message<ShapeError>([&] { attention_backward(q, k, v, q); }) ==
-        "attention_backward: dO has shape (3, 4), the output (3, 2); they must be equal");
+        "attention_backward: dO has shape (3, 4), the output (3, 2); they must be equal"sv);
 }
 
 TEST_CASE("masks: causal, padding, documents, windows, prefix, and their combinations") {
@@ -252,7 +252,7 @@ TEST_CASE("masks: causal, padding, documents, windows, prefix, and their combina
   CHECK(equal(prefix_mask(3, 2), Tensor<bool>{{true, true, false}, {true, true, false}, {true, true, true}}));
   CHECK(equal(causal_mask(4) & ~sliding_window_mask(4, 1), tril(full<bool>({4, 4}, true), -1)));
   CHECK(message<ValueError>([] { padding_mask({4}, 3); }) ==
-        "padding_mask: length 4 of sequence 0; it must be in 0 to 3");
+        "padding_mask: length 4 of sequence 0; it must be in 0 to 3"sv);
   CHECK(message<ValueError>([] { sliding_window_mask(3, 0); }).find("window 0") != std::string::npos);
   CHECK(message<ShapeError>([] {
           document_mask(zeros<std::int64_t>({1, 2, 3}));

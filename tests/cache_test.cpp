@@ -127,7 +127,7 @@ TEST_CASE("KVCache: past its capacity nothing is written (row 22)") {
   CHECK(message<ValueError>([&] { cache.append(slice(rows, 2, 0, 1), slice(rows, 2, 0, 1)); }) ==
         "KVCache.append: 1 more tokens behind 4 pass the capacity of 4; make the cache with a larger one, "
         "truncate() it, or use a "
-        "SlidingKVCache");
+        "SlidingKVCache"sv);
   CHECK(cache.length() == 4);
   CHECK(cache.keys().to_vector() == keys);
   CHECK(equal(cache.values(), slice(rows, 2, 1, 5)));
@@ -204,7 +204,7 @@ TEST_CASE("KVCache: what a tape knows is refused, a query of a tape is not") {
   CHECK(message<GradientError>([&] { cache.append(s.k, s.v); }) ==
         "KVCache.append: a tape knows k, and what goes through a cache has no gradient; append detach(x) to "
         "say that none is wanted, or "
-        "decode outside the tape's scope");
+        "decode outside the tape's scope"sv);
   CHECK(message<GradientError>([&] {
           cache.append(detach(s.q), s.q);
         }).rfind("KVCache.append: a tape knows v", 0) == 0);
@@ -222,29 +222,31 @@ TEST_CASE("KVCache: errors") {
   const auto k = zeros<double>({2, 4, 1, 5}), v = zeros<double>({2, 4, 1, 6});
   CHECK(message<ShapeError>([&] { cache.append(v, v); }) ==
         "KVCache.append: k (2, 4, 1, 6) and v (2, 4, 1, 6); this cache takes k (2, 4, n, 5) and v (2, 4, n, "
-        "6)");
-  CHECK(message<ShapeError>([&] { cache.append(k, zeros<double>({2, 4, 2, 6})); }) != "[nothing was thrown]");
-  CHECK(message<ShapeError>([&] { cache.append(zeros<double>({4, 1, 5}), v); }) != "[nothing was thrown]");
+        "6)"sv);
+  CHECK(message<ShapeError>([&] {
+          cache.append(k, zeros<double>({2, 4, 2, 6}));
+        }) != "[nothing was thrown]"sv);
+  CHECK(message<ShapeError>([&] { cache.append(zeros<double>({4, 1, 5}), v); }) != "[nothing was thrown]"sv);
   cache.append(k, v);
   CHECK(message<ValueError>([&] {
           decode(zeros<double>({2, 4, 2, 5}), cache);
         }) ==
-        "decode: 2 queries and 1 tokens in the cache; append the keys and values of the new tokens first");
+        "decode: 2 queries and 1 tokens in the cache; append the keys and values of the new tokens first"sv);
   CHECK(message<ShapeError>([&] {
           decode(zeros<double>({2, 6, 1, 5}), cache);
         }) ==
         "decode: q (2, 6, 1, 5) on a cache of (2, 4) with keys of width 5; q is (…, n, width), its last "
         "leading axis (the heads) the "
-        "cache's or a multiple of it");
-  CHECK(message<ShapeError>([&] { decode(zeros<double>({1, 4, 1, 5}), cache); }) != "[nothing was thrown]");
-  CHECK(message<ShapeError>([&] { decode(zeros<double>({2, 4, 1, 4}), cache); }) != "[nothing was thrown]");
+        "cache's or a multiple of it"sv);
+  CHECK(message<ShapeError>([&] { decode(zeros<double>({1, 4, 1, 5}), cache); }) != "[nothing was thrown]"sv);
+  CHECK(message<ShapeError>([&] { decode(zeros<double>({2, 4, 1, 4}), cache); }) != "[nothing was thrown]"sv);
   CHECK(message<ValueError>([&] { cache.truncate(2); }) ==
-        "KVCache.truncate: to 2 tokens of 1; it must be 0 to 1");
+        "KVCache.truncate: to 2 tokens of 1; it must be 0 to 1"sv);
   CHECK(message<ShapeError>([&] { KVCache<float>({}, -1, 4); }) ==
-        "KVCache: capacity -1, key width 4, value width 0; none may be negative");
+        "KVCache: capacity -1, key width 4, value width 0; none may be negative"sv);
   CHECK(message<ShapeError>([&] {
           KVCache<float>({1, 1, 1, 1, 1}, 1, 4);
-        }) == "KVCache: leading axes (1, 1, 1, 1, 1); at most 4 go before (length, width)");
+        }) == "KVCache: leading axes (1, 1, 1, 1, 1); at most 4 go before (length, width)"sv);
 }
 
 TEST_CASE("SlidingKVCache: every split gives attention under the window's mask") {
@@ -295,7 +297,7 @@ TEST_CASE("SlidingKVCache: keys that were dropped are not attended to in silence
   CHECK(message<ValueError>([&] { decode(slice(rows, 0, 0, 3), cache); }) ==
         "decode: 3 queries in a window of 3, and 4 keys kept of 6: the first of them should see more; decode "
         "each chunk before the "
-        "next is appended");
+        "next is appended"sv);
   CHECK(message<ValueError>([&] { SlidingKVCache<double>({}, 0, 1); }) ==
-        "SlidingKVCache: window 0; it counts the current token, so it is 1 or more");
+        "SlidingKVCache: window 0; it counts the current token, so it is 1 or more"sv);
 }

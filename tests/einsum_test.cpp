@@ -101,25 +101,25 @@ TEST_CASE("einsum: what it refuses") {
   const auto refused = [&](const std::string& equation) {
     return message<ValueError>([&] { einsum(equation, a, b); });
   };
-  CHECK(refused("ij,jk") == "einsum: \"ij,jk\" has no \"->\"; write the axes of the result after one");
-  CHECK(refused("i...,jk->ik") == "einsum: \"i...,jk->ik\" has \"...\"; write every axis as a letter");
-  CHECK(refused("ij->ij") == "einsum: \"ij->ij\" has 1 terms before \"->\" for 2 tensors");
+  CHECK(refused("ij,jk") == "einsum: \"ij,jk\" has no \"->\"; write the axes of the result after one"sv);
+  CHECK(refused("i...,jk->ik") == "einsum: \"i...,jk->ik\" has \"...\"; write every axis as a letter"sv);
+  CHECK(refused("ij->ij") == "einsum: \"ij->ij\" has 1 terms before \"->\" for 2 tensors"sv);
   CHECK(refused("ij,jk,kl->il").find("has 3 terms before") != std::string::npos);
   CHECK(refused("ii,jk->ik") ==
-        "einsum: \"ii,jk->ik\" names 'i' twice in \"ii\"; a diagonal is not supported");
+        "einsum: \"ii,jk->ik\" names 'i' twice in \"ii\"; a diagonal is not supported"sv);
   CHECK(refused("ij,jk->iik").find("names 'i' twice in \"iik\"") != std::string::npos);
-  CHECK(refused("ij,jk->iz") == "einsum: \"ij,jk->iz\" names 'z' in the result, and in no operand");
-  CHECK(refused("i2,jk->ik") == "einsum: \"i2,jk->ik\" has '2', which is no letter");
+  CHECK(refused("ij,jk->iz") == "einsum: \"ij,jk->iz\" names 'z' in the result, and in no operand"sv);
+  CHECK(refused("i2,jk->ik") == "einsum: \"i2,jk->ik\" has '2', which is no letter"sv);
   CHECK(refused("ij,jk->i->k").find("has '-', which is no letter") != std::string::npos);
   const auto misfit = [&](const std::string& equation) {
     return message<ShapeError>([&] { einsum(equation, a, b); });
   };
   CHECK(misfit("ij,jkl->ik") ==
-        "einsum: \"ij,jkl->ik\": \"jkl\" has 3 letters for shape (3, 4); name each axis once");
+        "einsum: \"ij,jkl->ik\": \"jkl\" has 3 letters for shape (3, 4); name each axis once"sv);
   CHECK(
       misfit("ij,kj->ik") ==
-      "einsum: \"ij,kj->ik\": 'j' is 3 in one operand and 4 in the other (shape (3, 4)); they must be equal");
+      "einsum: \"ij,kj->ik\": 'j' is 3 in one operand and 4 in the other (shape (3, 4)); they must be equal"sv);
   const auto big = zeros<double>({1, 1, 1, 1});
   CHECK(message<ShapeError>([&] { einsum("abcd,efgh->abcdefgh", big, big); }) ==
-        "einsum: \"abcd,efgh->abcdefgh\": a result of 8 axes; a tensor has at most 6");
+        "einsum: \"abcd,efgh->abcdefgh\": a result of 8 axes; a tensor has at most 6"sv);
 }

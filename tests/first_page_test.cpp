@@ -73,5 +73,5 @@ TEST_CASE("first page: the gradient by hand is the gradient by tape") {
 TEST_CASE("first page: a mistake is told, with what would be right") {
   Tensor<double> a = zeros<double>({2, 3}), b = zeros<double>({4, 3});
   CHECK(testing::message<ShapeError>([&] { matmul(a, b); }) ==
-        "matmul: (2, 3) @ (4, 3): inner sizes 3 and 4 differ; did you mean matmul(a, b.T())?");
+        "matmul: (2, 3) @ (4, 3): inner sizes 3 and 4 differ; did you mean matmul(a, b.T())?"sv);
 }

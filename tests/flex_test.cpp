@@ -189,12 +189,12 @@ TEST_CASE("flex: what it refuses, and what it says (row 21)") {
   CHECK(message<ShapeError>(
             [&] { flex_attention(q, q, q, NoScoreMod{}, block_mask(flex::causal(), 1, 1, 8, 8)); }) ==
         "flex_attention: a block mask built for (1, 1, 8, 8) met scores of (1, 2, 5, 5); build one for this "
-        "length (B and H may be 1)");
+        "length (B and H may be 1)"sv);
   Tensor<double> slope = scalar(0.5);
   CHECK(message<IndexError>([&] {
           flex_attention(q, q, q,
                          score_mod([](auto s, auto, auto, auto, auto, auto c) { return s + c(3); }, slope));
-        }) == "score_mod: a bound tensor of shape () was read at (3,)");
+        }) == "score_mod: a bound tensor of shape () was read at (3,)"sv);
   NumpyRandom rng(1);
   const Tensor<double> x = rng.randn({2, 3});
   CHECK(message<GradientError>([&] {
@@ -278,7 +278,7 @@ TEST_CASE("sdpa: it chooses, tells, can be pinned, and refuses with each reason 
   CHECK(refusal.find("\n  flex: rank 5") != std::string::npos);
   CHECK(explain_sdpa(q, k, v, {.dropout_p = 0.5, .generator = &generator}) ==
         "scaled_dot_product_attention: q (2, 3, 7, 4), k (2, 3, 9, 4), v (2, 3, 9, 5)\n  flash  runs\n"
-        "  flex   no: dropout: flex_attention has none\n  math   not allowed here by sdpa_kernel\n");
+        "  flex   no: dropout: flex_attention has none\n  math   not allowed here by sdpa_kernel\n"sv);
   CHECK(message<ValueError>([] { sdpa_kernel empty(std::vector<Backend>{}); }).find("an empty list") !=
         std::string::npos);
 }

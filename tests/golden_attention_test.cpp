@@ -172,11 +172,11 @@ void hold(const Case& c, const std::string& rung, const Forward& f) {
     if (key != "d_out") tape.watch(x);
   const Tensor<double> out = c.packed() ? by_documents(c, q, k, v, f) : f(q, k, v);
   const auto grad = tape.backward(out, c("d_out"));
-  CHECK(golden::difference(out, c.result("out"), c.tol) == "");
-  CHECK(golden::difference(grad[q], c.result("dq"), c.tol) == "");
-  CHECK(golden::difference(grad[k], c.result("dk"), c.tol) == "");
-  CHECK(golden::difference(grad[v], c.result("dv"), c.tol) == "");
-  if (c.has("bias")) CHECK(golden::difference(grad[c("bias")], c.result("d_bias"), c.tol) == "");
+  CHECK(golden::difference(out, c.result("out"), c.tol) == ""sv);
+  CHECK(golden::difference(grad[q], c.result("dq"), c.tol) == ""sv);
+  CHECK(golden::difference(grad[k], c.result("dk"), c.tol) == ""sv);
+  CHECK(golden::difference(grad[v], c.result("dv"), c.tol) == ""sv);
+  if (c.has("bias")) CHECK(golden::difference(grad[c("bias")], c.result("d_bias"), c.tol) == ""sv);
 }
 
 }  // namespace
@@ -200,12 +200,12 @@ TEST_CASE("golden attention: attention(), and the gradients by hand") {
     CAPTURE(c.name);
     const auto g = attention_backward(c("q"), c("k"), c("v"), c("d_out"),
                                       options_of(c, c("q").size(-2), c("k").size(-2)));
-    CHECK(golden::difference(g.A, c.result("weights"), c.tol) == "");
-    CHECK(golden::difference(g.O, c.result("out"), c.tol) == "");
-    CHECK(golden::difference(g.dQ, c.result("dq"), c.tol) == "");
-    CHECK(golden::difference(g.dK, c.result("dk"), c.tol) == "");
-    CHECK(golden::difference(g.dV, c.result("dv"), c.tol) == "");
-    if (c.has("bias")) CHECK(golden::difference(*g.d_bias, c.result("d_bias"), c.tol) == "");
+    CHECK(golden::difference(g.A, c.result("weights"), c.tol) == ""sv);
+    CHECK(golden::difference(g.O, c.result("out"), c.tol) == ""sv);
+    CHECK(golden::difference(g.dQ, c.result("dq"), c.tol) == ""sv);
+    CHECK(golden::difference(g.dK, c.result("dk"), c.tol) == ""sv);
+    CHECK(golden::difference(g.dV, c.result("dv"), c.tol) == ""sv);
+    if (c.has("bias")) CHECK(golden::difference(*g.d_bias, c.result("d_bias"), c.tol) == ""sv);
   }
 }
 
@@ -245,10 +245,10 @@ TEST_CASE("golden attention: the fused kernel, in double and in float") {
                                       .keep_mask = o.keep_mask})
                          .out;
     const auto grad = tape.backward(out, to<float>(c("d_out")));
-    CHECK(golden::difference(to<double>(detach(out)), c.result("out"), float_tolerance) == "");
-    CHECK(golden::difference(to<double>(grad[q]), c.result("dq"), float_tolerance) == "");
-    CHECK(golden::difference(to<double>(grad[k]), c.result("dk"), float_tolerance) == "");
-    CHECK(golden::difference(to<double>(grad[v]), c.result("dv"), float_tolerance) == "");
+    CHECK(golden::difference(to<double>(detach(out)), c.result("out"), float_tolerance) == ""sv);
+    CHECK(golden::difference(to<double>(grad[q]), c.result("dq"), float_tolerance) == ""sv);
+    CHECK(golden::difference(to<double>(grad[k]), c.result("dk"), float_tolerance) == ""sv);
+    CHECK(golden::difference(to<double>(grad[v]), c.result("dv"), float_tolerance) == ""sv);
   }
   CHECK(in_one_tensor > 5);
 }
@@ -267,10 +267,10 @@ TEST_CASE("golden attention: score functions on the fused kernel, and packed buf
                            {.causal = c.causal(), .align = c.align(), .scale = c.scale(), .enable_gqa = true})
                            .out;
       const auto grad = tape.backward(out, c("d_out"));
-      CHECK(golden::difference(out, c.result("out"), c.tol) == "");
-      CHECK(golden::difference(grad[c("q")], c.result("dq"), c.tol) == "");
-      CHECK(golden::difference(grad[c("k")], c.result("dk"), c.tol) == "");
-      CHECK(golden::difference(grad[c("v")], c.result("dv"), c.tol) == "");
+      CHECK(golden::difference(out, c.result("out"), c.tol) == ""sv);
+      CHECK(golden::difference(grad[c("q")], c.result("dq"), c.tol) == ""sv);
+      CHECK(golden::difference(grad[c("k")], c.result("dk"), c.tol) == ""sv);
+      CHECK(golden::difference(grad[c("v")], c.result("dv"), c.tol) == ""sv);
     }
     if (!has_score_function(c) || c.packed() || c.has("keep")) continue;
     // In the README's order: softcap, ALiBi, the score_mod list, the bias; every step that a case does not

@@ -242,7 +242,7 @@ std::set<std::string> check_case(const golden::Words& line, const NamedTensors& 
     return golden::difference(to<double>(detach(x)), reference, tolerance);
   };
   const Tensor<T> y = call->f(c);
-  CHECK(differs(y, c.template get<double>("out/out")) == "");
+  CHECK(differs(y, c.template get<double>("out/out")) == ""sv);
   CHECK(c.indices.has_value() == tensors.contains(c.name + "/out/indices"));
   if (c.indices) CHECK(equal(*c.indices, c.template get<std::int64_t>("out/indices")));
   const auto grad = tape.backward(y, to<T>(c.template get<double>("grad_out")));
@@ -250,7 +250,7 @@ std::set<std::string> check_case(const golden::Words& line, const NamedTensors& 
     const std::string& name = input.first;
     const Tensor<T>& x = input.second;
     CAPTURE(name);
-    CHECK(differs(grad[x], expected_gradient(Case<double>(line, tensors), op, name)) == "");
+    CHECK(differs(grad[x], expected_gradient(Case<double>(line, tensors), op, name)) == ""sv);
   }
   std::set<std::string> met;
   for (std::int64_t i = 0; i < outer.size(); ++i)

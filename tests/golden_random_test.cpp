@@ -73,7 +73,7 @@ void check_kind(const std::string& library) {
         const auto by = parts.at(3).find('x');
         const std::int64_t in = std::stoll(parts[3].substr(0, by)), out = std::stoll(parts[3].substr(by + 1));
         const AnyTensor weight = rng.linear_weight(in, out), bias = rng.linear_bias(in, out);
-        CHECK(same_bits(parts[3].substr(parts[3].find('_') + 1) == "weight" ? weight : bias, reference));
+        CHECK(same_bits(parts[3].substr(parts[3].find('_') + 1) == "weight"sv ? weight : bias, reference));
         ++checked;
         continue;
       }

@@ -74,14 +74,14 @@ TEST_CASE("GPT: logits, loss and every gradient are PyTorch's") {
     Tape<double> tape;
     tape.watch(model.parameters());
     const auto logits = model(golden.ids("idx"));
-    CHECK(golden::difference(logits, golden.get("logits"), forward_tolerance) == "");
+    CHECK(golden::difference(logits, golden.get("logits"), forward_tolerance) == ""sv);
     const auto loss = golden.loss(logits);
-    CHECK(golden::difference(loss, golden.get("loss"), forward_tolerance) == "");
+    CHECK(golden::difference(loss, golden.get("loss"), forward_tolerance) == ""sv);
     const auto grad = tape.backward(loss);
     for (const auto& p : model.parameters()) {
       CAPTURE(p.name);
       CHECK(golden::difference(grad[p.tensor], golden.get("grads/" + Golden::short_name(p.name)),
-                               forward_tolerance) == "");
+                               forward_tolerance) == ""sv);
     }
   }
 }
@@ -106,12 +106,12 @@ TEST_CASE("GPT: steps of AdamW are PyTorch's, decaying all parameters or matrice
       if (step < golden.settings.integer("adamw.steps")) optimizer.step(model, tape.backward(loss));
     }
     CHECK(golden::difference(from_vector(losses, {static_cast<std::int64_t>(losses.size())}),
-                             golden.get("after_steps/" + variant + "/losses"), step_tolerance) == "");
+                             golden.get("after_steps/" + variant + "/losses"), step_tolerance) == ""sv);
     for (const auto& p : model.parameters()) {
       CAPTURE(p.name);
       CHECK(golden::difference(p.tensor,
                                golden.get("after_steps/" + variant + "/params/" + Golden::short_name(p.name)),
-                               step_tolerance) == "");
+                               step_tolerance) == ""sv);
     }
   }
 }
@@ -133,7 +133,7 @@ TEST_CASE("GPT: parameters under GPT-2's names, one for the two ends where they 
         "h.0.attn.c_proj.weight(4, 4) h.0.attn.c_proj.bias(4,) h.0.ln_2.weight(4,) h.0.ln_2.bias(4,) "
         "h.0.mlp.c_fc.weight(16, 4) "
         "h.0.mlp.c_fc.bias(16,) h.0.mlp.c_proj.weight(4, 16) h.0.mlp.c_proj.bias(4,) ln_f.weight(4,) "
-        "ln_f.bias(4,) ");
+        "ln_f.bias(4,) "sv);
   const nn::GPT<float> llama({.vocabulary = 5, .layers = 1, .width = 8, .blocks = llama_like(4, 2)}, rng);
   names.clear();
   for (const auto& p : llama.parameters()) names += p.name + p.tensor.shape().str() + " ";
@@ -142,7 +142,7 @@ TEST_CASE("GPT: parameters under GPT-2's names, one for the two ends where they 
         "h.0.attn.q_norm.weight(2,) "
         "h.0.attn.k_norm.weight(2,) h.0.attn.sinks(4,) h.0.ln_2.weight(8,) h.0.mlp.gate_proj.weight(12, 8) "
         "h.0.mlp.up_proj.weight(12, 8) "
-        "h.0.mlp.down_proj.weight(8, 12) ln_f.weight(8,) lm_head.weight(5, 8) ");
+        "h.0.mlp.down_proj.weight(8, 12) ln_f.weight(8,) lm_head.weight(5, 8) "sv);
 }
 
 TEST_CASE("GPT: gradients through every parameter, by differences") {
@@ -324,10 +324,10 @@ TEST_CASE("generate: greedy, drawn, from the k likeliest, and what it refuses") 
   CHECK(equal(nn::generate(model, prompt, 0), prompt));
   CHECK(message<ValueError>([&] { nn::generate(model, prompt, 1, {.temperature = 1}); }) ==
         "generate: temperature 1 without a generator; it must be 0 or more, and needs a generator where it "
-        "is not 0");
+        "is not 0"sv);
   CHECK(message<ShapeError>([&] {
           nn::generate(model, zeros<std::int64_t>({2, 0}), 1);
-        }) == "generate: a prompt of shape (2, 0); it is (…, L), with one token or more");
+        }) == "generate: a prompt of shape (2, 0); it is (…, L), with one token or more"sv);
 
   // Drawn as often as softmax says: 4,000 draws, four standard deviations.
   const auto p = softmax(select(model(prompt[0]), 0, -1) / 1.5, -1);
@@ -360,25 +360,25 @@ TEST_CASE("GPT: errors") {
   CHECK(message<ValueError>([&] {
           model(zeros<std::int64_t>({1, 4}));
         }) ==
-        "GPT: 4 tokens, and learned positions for 3; give fewer, or make the model with a larger block");
-  CHECK(message<IndexError>([&] { model(Tensor<std::int64_t>{0, 6}); }) != "[nothing was thrown]");
+        "GPT: 4 tokens, and learned positions for 3; give fewer, or make the model with a larger block"sv);
+  CHECK(message<IndexError>([&] { model(Tensor<std::int64_t>{0, 6}); }) != "[nothing was thrown]"sv);
   CHECK(message<ShapeError>([&] {
           model.h[0].attn(zeros<float>({3, 7}));
-        }) == "CausalSelfAttention: input (3, 7); it must be (…, L, 8)");
+        }) == "CausalSelfAttention: input (3, 7); it must be (…, L, 8)"sv);
   auto cache = model.make_cache({1}, 2);
   model.decode(zeros<std::int64_t>({1, 1}), cache);
   CHECK(message<ValueError>([&] {
           model.decode(zeros<std::int64_t>({1, 2}), cache);
         }) ==
         "GPT.decode: 2 more tokens behind 1 in a cache for 2; make the cache larger, and let each layer's "
-        "hold the same tokens");
+        "hold the same tokens"sv);
   CHECK(cache[0].length() == 1);
   cache.pop_back();
   CHECK(message<ValueError>([&] {
           model.decode(zeros<std::int64_t>({1, 1}), cache);
-        }) == "GPT.decode: 1 caches for 2 layers; make_cache() gives one for each");
+        }) == "GPT.decode: 1 caches for 2 layers; make_cache() gives one for each"sv);
   CHECK(message<ValueError>([&] { nn::GPT<float>({.vocabulary = 6, .layers = 1, .width = 8}, rng); }) ==
-        "GPT: block 0; with learned positions it is the longest sequence, 1 or more");
+        "GPT: block 0; with learned positions it is the longest sequence, 1 or more"sv);
   Tape<float> tape;
   tape.watch(model.parameters());
   CHECK(message<GradientError>([&] {

@@ -88,28 +88,28 @@ TEST_CASE("gradcheck: the likeliest cause is named") {
   const auto square = [&](auto a) { return matmul(a, w); };
   const auto gradient = [&](const auto& dy) { return matmul(dy, w.T()); };
   CHECK(cause(x33, square, [&](const auto& dy) { return -gradient(dy); }) ==
-        "the sign is wrong: it is the negative of the right gradient");
+        "the sign is wrong: it is the negative of the right gradient"sv);
   CHECK(cause(x33, square, [&](const auto& dy) {
           return gradient(dy) * 0;
         }).find("the gradient is zero: the way from it") == 0);
-  CHECK(cause(x33, square, [&](const auto& dy) { return gradient(dy) * 2; }) == "a factor 2 is too many");
-  CHECK(cause(x33, square, [&](const auto& dy) { return gradient(dy) / 2; }) == "a factor 2 is missing");
+  CHECK(cause(x33, square, [&](const auto& dy) { return gradient(dy) * 2; }) == "a factor 2 is too many"sv);
+  CHECK(cause(x33, square, [&](const auto& dy) { return gradient(dy) / 2; }) == "a factor 2 is missing"sv);
   CHECK(cause(x33, square, [&](const auto& dy) { return gradient(dy) / 3; }) ==
-        "a factor 1/3 too many, 3 being its size along axis 0: a mean is taken where a sum belongs");
+        "a factor 1/3 too many, 3 being its size along axis 0: a mean is taken where a sum belongs"sv);
   CHECK(cause(x33, square, [&](const auto& dy) { return gradient(dy) * 9; }) ==
         "a factor 9 too many, 9 being the number of its elements: the 1/n of a mean is missing, or copies "
-        "are counted twice");
+        "are counted twice"sv);
   CHECK(cause(x33, square, [&](const auto& dy) { return gradient(dy) * -1.7; }) ==
-        "a constant factor: every element is -1.7 times what it should be");
+        "a constant factor: every element is -1.7 times what it should be"sv);
   CHECK(cause(x33, square, [&](const auto& dy) { return gradient(dy).T(); }) ==
-        "it is transposed: axes 0 and 1 are swapped");
+        "it is transposed: axes 0 and 1 are swapped"sv);
   CHECK(cause(x33, square, [&](const auto& dy) { return flip(gradient(dy), 1); }) ==
-        "it stands in reverse along axis 1");
+        "it stands in reverse along axis 1"sv);
   CHECK(cause(
             x34, [](auto a) { return a * 1; },
             [&](const auto& dy) {
               return cat<double>({slice(dy, 1, 1, 4), slice(dy, 1, 0, 1)}, 1);
-            }) == "it is shifted by one position along axis 1");
+            }) == "it is shifted by one position along axis 1"sv);
   CHECK(cause(x33, square, [&](const auto& dy) {
           return gradient(dy) + 0.1;
         }).find("it is off by the same amount all along axis 1") == 0);
@@ -123,7 +123,7 @@ TEST_CASE("gradcheck: the likeliest cause is named") {
       cause(
           Tensor<double>{0.0, 1, 2}, [](auto a) { return relu(a); }, [](const auto& dy) { return dy; }) ==
       "f has a kink or a jump at x[0] (or bends too sharply for the step), where a difference means nothing: "
-      "name the value in .avoid, or set .skip_kinks");
+      "name the value in .avoid, or set .skip_kinks"sv);
 
   // A row that is broadcast down 4 rows, with the gradient of one row only; summed where a mean was taken.
   const Tensor<double> row{0.5, -1.5, 2.5};
@@ -134,13 +134,14 @@ TEST_CASE("gradcheck: the likeliest cause is named") {
             },
             [](const auto& dy) { return dy[3]; })
             .find("a sum is missing: only position 3 along axis 0 of the result counts") == 0);
-  CHECK(cause(
-            row,
-            [](auto a) {
-              return broadcast_to(a, {4, 3}) * 1;
-            },
-            [](const auto& dy) { return mean(dy, 0); }) ==
-        "a factor 1/4 too many, 4 being the result's size along axis 0: a mean is taken where a sum belongs");
+  CHECK(
+      cause(
+          row,
+          [](auto a) {
+            return broadcast_to(a, {4, 3}) * 1;
+          },
+          [](const auto& dy) { return mean(dy, 0); }) ==
+      "a factor 1/4 too many, 4 being the result's size along axis 0: a mean is taken where a sum belongs"sv);
 }
 
 TEST_CASE("gradcheck: swapped arguments, and a pullback of the wrong shape") {
@@ -229,15 +230,15 @@ TEST_CASE("gradcheck: what it refuses") {
         }) ==
         "gradcheck: f takes 1 tensors and 2 inputs are given; they must be as many (a function of a "
         "std::vector<Tensor<double>> takes "
-        "any number)");
+        "any number)"sv);
   CHECK(message<ValueError>([&] { gradcheck(f, {x23}, {.order = 3}); }) ==
-        "gradcheck: order 3; it must be 1 or 2");
+        "gradcheck: order 3; it must be 1 or 2"sv);
   CHECK(message<ValueError>([&] { gradcheck(f, {x23}, {.points = 3}); }) ==
-        "gradcheck: 3 points; the differences have 2 or 4");
+        "gradcheck: 3 points; the differences have 2 or 4"sv);
   CHECK(has(message<ValueError>([&] { gradcheck(f, {x23}, {.tolerance = 0}); }), "none may be negative"));
   CHECK(message<ValueError>([&] {
           gradcheck([](const std::vector<Tensor<double>>& x) { return x[0]; }, {});
-        }) == "gradcheck: no inputs; give at least one tensor");
+        }) == "gradcheck: no inputs; give at least one tensor"sv);
 }
 
 TEST_CASE_TEMPLATE("jacobian and hessian: the chapter's softmax Jacobian diag(a) - aaT, and its like", T,
@@ -273,10 +274,10 @@ TEST_CASE("jacobian: recorded on outer tapes; what the two refuse") {
           hessian(square, Tensor<double>{1.0, 2.0});
         }) ==
         "hessian: the function's result has shape (2,); only one element has a Hessian (jacobian takes any "
-        "shape)");
+        "shape)"sv);
   CHECK(message<ShapeError>([&] {
           jacobian(square, zeros<double>({1, 1, 1, 1}));
         }) ==
         "jacobian: of (1, 1, 1, 1) by (1, 1, 1, 1) it would have 8 axes; a tensor has at most 6: reshape x "
-        "or f's result");
+        "or f's result"sv);
 }

@@ -156,51 +156,52 @@ TEST_CASE("indexing: what it refuses") {
   const auto x = zeros<double>({2, 3});
   CHECK(message<IndexError>([&] {
           gather(x, 1, Index{{0}, {3}});
-        }) == "gather: index 3; it must be in 0 to 2");
+        }) == "gather: index 3; it must be in 0 to 2"sv);
   CHECK(message<IndexError>([&] {
           gather(x, 1, Index{{-1}, {0}});
-        }) == "gather: index -1; it must be in 0 to 2");
+        }) == "gather: index -1; it must be in 0 to 2"sv);
   CHECK(message<IndexError>([&] {
           gather(x, 2, Index{{0}, {0}});
-        }) == "gather: axis 2 is out of range for shape (2, 3); it has axes -2 to 1");
+        }) == "gather: axis 2 is out of range for shape (2, 3); it has axes -2 to 1"sv);
   CHECK(message<ShapeError>([&] {
           gather(x, 1, Index{0, 1});
         }) ==
         "gather: an index of shape (2,) for shape (2, 3) along axis 1; it needs the same rank, and on the "
-        "other axes at most the tensor's sizes");
+        "other axes at most the tensor's sizes"sv);
   CHECK(message<ShapeError>([&] {
           gather(x, 1, zeros<std::int64_t>({3, 1}));
         }).find("at most the tensor's sizes") != std::string::npos);
   CHECK(message<ShapeError>([&] {
           scatter_add(x, 1, Index{{0}, {0}}, zeros<double>({2, 2}));
-        }) == "scatter_add: a source of shape (2, 2) and an index of shape (2, 1); they must be equal");
+        }) == "scatter_add: a source of shape (2, 2) and an index of shape (2, 1); they must be equal"sv);
   CHECK(message<IndexError>([&] {
           scatter_add(x, 1, Index{{0}, {5}}, zeros<double>({2, 1}));
-        }) == "scatter_add: index 5; it must be in 0 to 2");
+        }) == "scatter_add: index 5; it must be in 0 to 2"sv);
   CHECK(message<ShapeError>([&] { index_select(x, 0, Index{{0}}); }) ==
-        "index_select: an index of shape (1, 1); it takes a one-dimensional one (gather takes any rank)");
+        "index_select: an index of shape (1, 1); it takes a one-dimensional one (gather takes any rank)"sv);
   CHECK(message<IndexError>([&] { index_select(x, 0, Index{2}); }) ==
-        "index_select: index 2; it must be in 0 to 1");
+        "index_select: index 2; it must be in 0 to 1"sv);
   CHECK(message<IndexError>([&] {
           index_select(zeros<double>({0, 3}), 0, Index{0});
-        }) == "index_select: index 0 into nothing: the axis has size 0");
-  CHECK(message<ShapeError>([&] {
-          index_add(x, 0, Index{0, 1, 1}, zeros<double>({2, 3}));
-        }) ==
-        "index_add: a source of shape (2, 3) for shape (2, 3) and 3 indices along axis 0; it must be (3, 3)");
+        }) == "index_select: index 0 into nothing: the axis has size 0"sv);
+  CHECK(
+      message<ShapeError>([&] {
+        index_add(x, 0, Index{0, 1, 1}, zeros<double>({2, 3}));
+      }) ==
+      "index_add: a source of shape (2, 3) for shape (2, 3) and 3 indices along axis 0; it must be (3, 3)"sv);
   CHECK(message<IndexError>([&] {
           index_add(x, 0, Index{-1}, zeros<double>({1, 3}));
-        }) == "index_add: index -1; it must be in 0 to 1");
-  CHECK(message<IndexError>([&] { embedding(Index{7}, x); }) == "embedding: index 7; it must be in 0 to 1");
+        }) == "index_add: index -1; it must be in 0 to 1"sv);
+  CHECK(message<IndexError>([&] { embedding(Index{7}, x); }) == "embedding: index 7; it must be in 0 to 1"sv);
   CHECK(message<ShapeError>([&] {
           embedding(Index{7}, scalar(1.0));
         }).find("embedding: a zero-dimensional weight") == 0);
   CHECK(message<ValueError>([&] { topk(x, 4); }) ==
-        "topk: k 4 along axis 1 of shape (2, 3); it must be in 0 to 3");
+        "topk: k 4 along axis 1 of shape (2, 3); it must be in 0 to 3"sv);
   CHECK(message<ValueError>([&] { topk(x, -1); }).find("topk: k -1") == 0);
   CHECK(message<ValueError>([&] { one_hot(Index{0}, -1); }) ==
-        "one_hot: -1 classes; their number must not be negative");
-  CHECK(message<IndexError>([&] { one_hot(Index{3}, 3); }) == "one_hot: index 3; it must be in 0 to 2");
+        "one_hot: -1 classes; their number must not be negative"sv);
+  CHECK(message<IndexError>([&] { one_hot(Index{3}, 3); }) == "one_hot: index 3; it must be in 0 to 2"sv);
   CHECK(message<IndexError>([&] { cumsum(scalar(1.0), 0); }) ==
-        "cumsum: axis 0 of a zero-dimensional tensor, which has no axes");
+        "cumsum: axis 0 of a zero-dimensional tensor, which has no axes"sv);
 }

@@ -334,5 +334,5 @@ TEST_CASE("flash: a hook that throws is heard in the calling thread") {
   };
   a.hooks = std::span(&hook, 1);
   Array<double> out(2, 4, 100, 32);
-  CHECK(testing::message<tapehead::ValueError>([&] { flash_forward(a, out.view, {}); }) == "hook");
+  CHECK(testing::message<tapehead::ValueError>([&] { flash_forward(a, out.view, {}); }) == "hook"sv);
 }

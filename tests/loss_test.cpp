@@ -74,7 +74,7 @@ TEST_CASE("mse_loss: shapes must be equal (row 41); reductions; nothing at all")
   const Tensor<double> column{{1}, {2}}, row{1, 2};
   CHECK(message<ShapeError>([&] { mse_loss(column, row); }) ==
         "mse_loss: shapes (2, 1) and (2,); they must be equal: reshape one of them (broadcasting would "
-        "compare each with each)");
+        "compare each with each)"sv);
   CHECK(mse_loss(row, Tensor<double>{0, 4}).item() == 2.5);
   CHECK(mse_loss(row, Tensor<double>{0, 4}, Reduction::sum).item() == 5);
   CHECK(equal(mse_loss(row, Tensor<double>{0, 4}, Reduction::none), Tensor<double>{1, 4}));
@@ -91,17 +91,17 @@ TEST_CASE("cross_entropy: what it refuses") {
           cross_entropy(x, Index{{0}, {1}});
         }) ==
         "cross_entropy: logits (2, 3) and targets (2, 1); the targets' shape must be the logits' without its "
-        "last axis, the classes");
+        "last axis, the classes"sv);
   CHECK(message<ShapeError>([&] {
           cross_entropy(scalar(1.0), scalar<std::int64_t>(0));
         }).find("cross_entropy: logits () and targets ()") == 0);
   CHECK(message<IndexError>([&] {
           cross_entropy(x, Index{0, 3});
-        }) == "cross_entropy: target 3 in row 1; it must be in 0 to 2, or the ignore_index -100");
+        }) == "cross_entropy: target 3 in row 1; it must be in 0 to 2, or the ignore_index -100"sv);
   CHECK(message<IndexError>([&] {
           cross_entropy(x, Index{-1, 0});
         }).find("cross_entropy: target -1 in row 0") == 0);
   CHECK(message<ValueError>([&] {
           cross_entropy(x, Index{0, 0}, {.label_smoothing = 1.5});
-        }) == "cross_entropy: label_smoothing 1.5; it is a share, 0 to 1");
+        }) == "cross_entropy: label_smoothing 1.5; it is a share, 0 to 1"sv);
 }

@@ -101,7 +101,7 @@ TEST_CASE("round_to: a tensor of a tape is refused; straight through, the gradie
   CHECK(message<GradientError>([&] { round_to(bfloat16, x); }) ==
         "round_to: a tape knows this tensor of shape (3,), and rounding to bfloat16 has derivative 0 "
         "wherever it has one; detach(x), or let "
-        "the gradient pass straight through: x + detach(round_to(…, detach(x)) - detach(x))");
+        "the gradient pass straight through: x + detach(round_to(…, detach(x)) - detach(x))"sv);
   const auto y = x + detach(round_to(bfloat16, detach(x)) - detach(x));
   CHECK(equal(y, round_to(bfloat16, detach(x))));
   CHECK(equal(tape.backward(sum(y * y))[x], y * 2));

@@ -70,7 +70,7 @@ TEST_CASE("nn: Linear, LayerNorm, RMSNorm, Embedding start as torch.nn's and com
   CHECK(equal(*linear.bias, same.linear_bias<double>(5, 3)));
   const auto x = randn({2, 4, 5});
   CHECK(close(linear(x), matmul(x, mT(linear.weight)) + *linear.bias));
-  CHECK(names(nn::Linear<double>(5, 3, rng, false)) == "weight(3, 5) ");
+  CHECK(names(nn::Linear<double>(5, 3, rng, false)) == "weight(3, 5) "sv);
 
   const nn::Embedding<double> embedding(7, 4, rng);
   same.linear_weight<double>(5, 3);
@@ -84,8 +84,8 @@ TEST_CASE("nn: Linear, LayerNorm, RMSNorm, Embedding start as torch.nn's and com
       close(layer(x), centred / sqrt(mean(centred * centred, -1, true) + 1e-5) * layer.weight + *layer.bias));
   const auto rms = with_random_parameters(nn::RMSNorm<double>(5));
   CHECK(close(rms(x), x / sqrt(mean(x * x, -1, true) + 1e-6) * rms.weight));
-  CHECK(names(nn::LayerNorm<double>(5)) == "weight(5,) bias(5,) ");
-  CHECK(names(nn::LayerNorm<double>(5, false)) == "weight(5,) ");
+  CHECK(names(nn::LayerNorm<double>(5)) == "weight(5,) bias(5,) "sv);
+  CHECK(names(nn::LayerNorm<double>(5, false)) == "weight(5,) "sv);
 
   CHECK_GRADIENTS(linear, x);
   CHECK_GRADIENTS(layer, x);
@@ -104,11 +104,11 @@ TEST_CASE("nn: MLP in both forms of GELU, and SwiGLU") {
     CHECK_GRADIENTS(mlp, x);
   }
   CHECK(names(nn::MLP<double>(4, 7, rng)) ==
-        "c_fc.weight(7, 4) c_fc.bias(7,) c_proj.weight(4, 7) c_proj.bias(4,) ");
+        "c_fc.weight(7, 4) c_fc.bias(7,) c_proj.weight(4, 7) c_proj.bias(4,) "sv);
   const nn::SwiGLU<double> swiglu(4, 7, rng);
   const auto gate = matmul(x, swiglu.gate_proj.weight.T()), up = matmul(x, swiglu.up_proj.weight.T());
   CHECK(close(swiglu(x), matmul(gate / (1 + exp(-gate)) * up, swiglu.down_proj.weight.T())));
-  CHECK(names(swiglu) == "gate_proj.weight(7, 4) up_proj.weight(7, 4) down_proj.weight(4, 7) ");
+  CHECK(names(swiglu) == "gate_proj.weight(7, 4) up_proj.weight(7, 4) down_proj.weight(4, 7) "sv);
   CHECK_GRADIENTS(swiglu, x);
 }
 
@@ -120,9 +120,9 @@ TEST_CASE("nn: dropout draws while training and is off in evaluation (row 16)") 
   drop.eval();
   CHECK(equal(drop(x), x));
   CHECK(message<ValueError>([&] { nn::Dropout<double>(-0.1, rng); }) ==
-        "Dropout: p -0.1; it is a share, 0 to 1");
+        "Dropout: p -0.1; it is a share, 0 to 1"sv);
   CHECK(message<ValueError>([&] { nn::Dropout<double>(1.1, rng); }) ==
-        "Dropout: p 1.1; it is a share, 0 to 1");
+        "Dropout: p 1.1; it is a share, 0 to 1"sv);
 
   const auto tokens = randn({2, 5, 8});
   nn::MultiHeadAttention<double> attn(8, rng, {.heads = 2, .dropout = 0.5});
@@ -163,7 +163,7 @@ TEST_CASE("nn: multi-head attention is attention head by head") {
   CHECK(names(nn::MultiHeadAttention<double>(
             6, rng, {.heads = 3, .kv_heads = 1, .bias = false, .qk_norm = true, .sinks = true}, 5)) ==
         "q_proj.weight(6, 6) k_proj.weight(2, 5) v_proj.weight(2, 5) o_proj.weight(6, 6) q_norm.weight(2,) "
-        "k_norm.weight(2,) sinks(3,) ");
+        "k_norm.weight(2,) sinks(3,) "sv);
 }
 
 TEST_CASE("nn: cross-attention reads a context of another width and length") {
@@ -180,7 +180,7 @@ TEST_CASE("nn: cross-attention reads a context of another width and length") {
   CHECK(close(masked[0], attn.cross(x, context)[0]));
   CHECK(close(masked[1], attn.cross(x[1], slice(context[1], 0, 0, 2))));
   CHECK(message<ShapeError>([&] { attn.cross(x, x); }) ==
-        "MultiHeadAttention: input (2, 3, 6); it must be (…, L, 5)");
+        "MultiHeadAttention: input (2, 3, 6); it must be (…, L, 5)"sv);
   CHECK_GRADIENTS(attn, randn({3, 6}), [&](const auto& m, const auto& q) { return m.cross(q, context[0]); });
 }
 
@@ -294,13 +294,13 @@ TEST_CASE("nn: latent attention is attention over keys and values made from c") 
   CHECK_GRADIENTS(attn, x);
   CHECK(names(attn) ==
         "q_proj.weight(14, 6) kv_a_proj_with_mqa.weight(9, 6) kv_a_layernorm.weight(5,) kv_b_proj.weight(12, "
-        "5) o_proj.weight(6, 6) ");
+        "5) o_proj.weight(6, 6) "sv);
   CHECK(message<ShapeError>([&] {
           nn::LatentAttention<double>(6, rng,
                                       {.heads = 2, .kv_rank = 4, .nope_dim = 2, .rope_dim = 3, .v_dim = 2});
         }) ==
         "LatentAttention: 2 heads, kv_rank 4, nope_dim 2, rope_dim 3, v_dim 2; each must be 1 or more, and "
-        "rope_dim even");
+        "rope_dim even"sv);
 }
 
 TEST_CASE("nn: additive attention, number by number") {
@@ -331,7 +331,7 @@ TEST_CASE("nn: additive attention, number by number") {
   CHECK(masked.weights.at({0, 2}) == 0);
   CHECK(equal(masked.out[1], zeros<double>({3})));
   CHECK(message<ShapeError>([&] { attn(k, q, values); }) ==
-        "AdditiveAttention: input (5, 2); it must be (…, L, 3)");
+        "AdditiveAttention: input (5, 2); it must be (…, L, 3)"sv);
   CHECK_GRADIENTS(attn, q, [&](const auto& m, const auto& x) { return m(x, k, values).out; });
   const auto batched = attn(randn({2, 3, 3}), randn({2, 4, 2}), randn({2, 4, 6}));
   CHECK(batched.out.shape() == Shape{2, 3, 6});
@@ -383,9 +383,9 @@ TEST_CASE("linear attention: equal to its quadratic form, values and gradients, 
   CHECK(message<ShapeError>([&] { linear_attention(q, slice(k, 2, 0, 5), slice(v, 2, 0, 5), true); }) ==
         "linear_attention: Q (2, 3, 11, 4), K (2, 3, 5, 4), V (2, 3, 5, 5); they must be (…, Lq, d), (…, Lk, "
         "d) and (…, Lk, d_v), and "
-        "Lq = Lk where causal");
+        "Lq = Lk where causal"sv);
   CHECK(message<ValueError>([&] { linear_attention(q, k, v, true, 0); }) ==
-        "linear_attention: chunk 0; it must be 1 or more");
+        "linear_attention: chunk 0; it must be 1 or more"sv);
 
   TorchRandom rng(1);
   const nn::LinearAttention<double> attn(6, 2, rng, true);
@@ -399,15 +399,15 @@ TEST_CASE("nn: heads that do not fit are refused") {
   CHECK(message<ShapeError>([&] { nn::MultiHeadAttention<float>(10, rng, {.heads = 4}); }) ==
         "MultiHeadAttention: width 10, 4 heads on 4 key and value heads; the heads must divide the width, "
         "and the key and value heads the "
-        "heads");
+        "heads"sv);
   CHECK(message<ShapeError>([&] { nn::MultiHeadAttention<float>(12, rng, {.heads = 3, .kv_heads = 2}); }) !=
-        "[nothing was thrown]");
+        "[nothing was thrown]"sv);
   CHECK(message<ShapeError>([&] { nn::MultiHeadAttention<float>(9, rng, {.heads = 3, .rope = true}); }) ==
-        "MultiHeadAttention: heads of width 9 / 3 = 3; rope turns pairs, so it must be even");
+        "MultiHeadAttention: heads of width 9 / 3 = 3; rope turns pairs, so it must be even"sv);
   nn::Linear<float> linear(3, 2, rng);
   CHECK(message<ShapeError>([&] {
           linear(zeros<float>({2, 4}));
-        }) == "Linear: input (2, 4) on a weight of (2, 3); the input is (…, 3)");
+        }) == "Linear: input (2, 4) on a weight of (2, 3); the input is (…, 3)"sv);
 }
 
 TEST_CASE("nn: every implementation gives the same, chosen by name in one line") {
@@ -448,7 +448,7 @@ TEST_CASE("nn: every implementation gives the same, chosen by name in one line")
   model(Tensor<std::int64_t>{1, 2, 3});
   CHECK(last_sdpa_backend() == Backend::math);
   CHECK(message<ValueError>([&] { nn::set_implementation(model, "Flash"); }) ==
-        "implementation: 'Flash'; there are 'eager', 'sdpa', 'flash' and 'flex'");
+        "implementation: 'Flash'; there are 'eager', 'sdpa', 'flash' and 'flex'"sv);
 }
 
 TEST_CASE("nn: state goes to a file and comes back; a wrong file changes nothing") {
@@ -475,15 +475,15 @@ TEST_CASE("nn: state goes to a file and comes back; a wrong file changes nothing
   extra.add("lm_head.weight", zeros<float>({1}));
   CHECK(
       message<ValueError>([&] { b.load_state(extra); }) ==
-      "load_state: without a place here lm_head.weight; nothing was loaded (strict = false leaves them out)");
+      "load_state: without a place here lm_head.weight; nothing was loaded (strict = false leaves them out)"sv);
   CHECK(message<ValueError>([&] { b.load_state(with("c_proj.bias", "", {})); }) ==
-        "load_state: missing c_proj.bias; nothing was loaded");
+        "load_state: missing c_proj.bias; nothing was loaded"sv);
   CHECK(message<ShapeError>([&] {
           b.load_state(with("", "c_proj.weight", {6, 4}));
-        }) == "load_state: c_proj.weight has shape (6, 4) in the file and (4, 6) here; nothing was loaded");
+        }) == "load_state: c_proj.weight has shape (6, 4) in the file and (4, 6) here; nothing was loaded"sv);
   CHECK(message<ValueError>([&] { b.load_state(in_double.state()); }) ==
         "get<float>: 'c_fc.weight' holds double elements, which float does not hold exactly; get<double>, "
-        "then to<float>()");
+        "then to<float>()"sv);
   CHECK(b.c_fc.weight.id() == before);
   b.load_state(a.state());
   CHECK(b.c_fc.weight.id() != before);

@@ -226,7 +226,7 @@ TEST_CASE("npy: elements are converted where nothing is lost, and refused where 
             "load_npy<int64> is exact");
   CHECK_THROWS_AS(from_bytes<float>(npy("<i4", "(1,)", bytes_of({(1 << 24) + 1}))), ValueError);
   CHECK(npy_refusal(npy("<u8", "(1,)", bytes_of({~std::uint64_t{0}}))) ==
-        "the unsigned number 18446744073709551615 does not fit an int64");
+        "the unsigned number 18446744073709551615 does not fit an int64"sv);
 }
 
 TEST_CASE("row 44: npy lengths are not trusted") {
@@ -235,48 +235,48 @@ TEST_CASE("row 44: npy lengths are not trusted") {
   for (std::size_t size = 0; size < good.size(); ++size)
     CHECK(npy_refusal(good.substr(0, size)).find("cut short") != std::string::npos);
   CHECK(npy_refusal("\x93NUMPY\2\0\xf0\xff\xff\xff"s) ==
-        "the header should be bytes 12 to 4294967292, and there are only 12: cut short, or damaged");
-  CHECK(npy_refusal(good + "xyz") == "3 bytes are left over after the array");
+        "the header should be bytes 12 to 4294967292, and there are only 12: cut short, or damaged"sv);
+  CHECK(npy_refusal(good + "xyz") == "3 bytes are left over after the array"sv);
   CHECK(npy_refusal(npy("<f8", "(1099511627776,)", doubles)).find("the elements should be bytes") == 0);
   CHECK(npy_refusal(npy("<f8", "(4294967296, 4294967296)", doubles)) ==
-        "shape: (4294967296, 4294967296) has more than 2^63 - 1 elements");
+        "shape: (4294967296, 4294967296) has more than 2^63 - 1 elements"sv);
   CHECK(npy_refusal(npy("<f8", "(9223372036854775807,)", doubles)) ==
-        "shape (9223372036854775807,) is more than there can be");
-  CHECK(npy_refusal(npy("<f8", "(-6,)", doubles)) == "shape: (-6,) has a negative size");
+        "shape (9223372036854775807,) is more than there can be"sv);
+  CHECK(npy_refusal(npy("<f8", "(-6,)", doubles)) == "shape: (-6,) has a negative size"sv);
   CHECK(npy_refusal(npy("<f8", "(1, 1, 1, 1, 1, 2, 3)", doubles)) ==
-        "an array of 7 axes; a tensor has at most 6");
+        "an array of 7 axes; a tensor has at most 6"sv);
 }
 
 TEST_CASE("npy: a damaged header is told where") {
   const auto refused = [](const std::string& header) {
     return npy_refusal(header_bytes(1, header) + doubles);
   };
-  CHECK(npy_refusal("PK\3\4 and more") == "is not a .npy file: it does not start with \\x93NUMPY");
-  CHECK(npy_refusal("\x93NUMPY\4\0\0\0\0\0"s) == "has format version 4.0; 1.0, 2.0 and 3.0 can be read");
+  CHECK(npy_refusal("PK\3\4 and more") == "is not a .npy file: it does not start with \\x93NUMPY"sv);
+  CHECK(npy_refusal("\x93NUMPY\4\0\0\0\0\0"s) == "has format version 4.0; 1.0, 2.0 and 3.0 can be read"sv);
   CHECK(refused("{'descr': '<c16', 'fortran_order': False, 'shape': (3,), }") ==
-        "holds elements of type '<c16'; float16, float32, float64, bool and integers can be read");
+        "holds elements of type '<c16'; float16, float32, float64, bool and integers can be read"sv);
   CHECK(refused("{'descr': '|O', 'fortran_order': False, 'shape': (3,), }")
             .find("holds elements of type '|O'") == 0);
   CHECK(refused("{'descr': '', 'fortran_order': False, 'shape': (3,), }").find("holds elements of type ''") ==
         0);
   CHECK(refused("{'descr': [('x', '<f8')], 'fortran_order': False, 'shape': (6,), }") ==
-        "in the header: structured elements; only plain numbers can be read");
+        "in the header: structured elements; only plain numbers can be read"sv);
   CHECK(refused("{'descr': '<f8', 'fortran_order': 0, 'shape': (6,), }") ==
-        "in the header: '0, 'shape': ' where True or False should be");
+        "in the header: '0, 'shape': ' where True or False should be"sv);
   CHECK(refused("{'descr': '<f8', 'fortran_order': False, 'shape': (6.0,), }") ==
-        "in the header: '.0,), }' where a ')' should be");
+        "in the header: '.0,), }' where a ')' should be"sv);
   CHECK(refused("{'descr': '<f8', 'fortran_order': False, 'shape': (99999999999999999999,), }") ==
-        "in the header: '99999999999999999999,), ' where a size should be");
+        "in the header: '99999999999999999999,), ' where a size should be"sv);
   CHECK(refused("{'descr': '<f8', 'fortran_order': False, 'shape': 6}") ==
-        "in the header: '6}' where a '(' should be");
+        "in the header: '6}' where a '(' should be"sv);
   CHECK(refused("{'descr': '<f8', 'fortran_order': False}") ==
-        "in the header: it must have descr, fortran_order and shape");
+        "in the header: it must have descr, fortran_order and shape"sv);
   CHECK(refused("{'descr': '<f8', 'fortran_order': False, 'shape': (6,), 'more': 1}") ==
-        "in the header: an unknown key 'more'");
+        "in the header: an unknown key 'more'"sv);
   CHECK(refused("{'descr': '<f8', 'fortran_order': False, 'shape': (6,)} x") ==
-        "in the header: text after its closing brace");
+        "in the header: text after its closing brace"sv);
   CHECK(refused("{'descr': '<f8', 'fortran_order': False, 'shape': (6,)") ==
-        "in the header: it ends where a '}' should be");
+        "in the header: it ends where a '}' should be"sv);
   CHECK(refused("").find("in the header: it ends where a '{'") == 0);
 }
 
@@ -317,7 +317,7 @@ TEST_CASE("npz: tensors by name, of several types, and the same bytes each time"
   CHECK(testing::read_bytes(folder.path("a.npz")) == testing::read_bytes(folder.path("b.npz")));
   const NamedTensors loaded = load_npz(folder.path("a.npz"));
   CHECK(loaded.size() == 5);
-  CHECK(loaded.begin()->first == "h.0/weight");
+  CHECK(loaded.begin()->first == "h.0/weight"sv);
   CHECK(equal(loaded.get<double>("h.0/weight"), {{0, 3}, {1, 4}, {2, 5}}));
   CHECK(equal(loaded.get<bool>("keep"), {true, false}));
   CHECK(equal(loaded.get<std::int64_t>("ids"), {0, 1, 2, 3}));
@@ -325,13 +325,13 @@ TEST_CASE("npz: tensors by name, of several types, and the same bytes each time"
   CHECK(loaded.get<double>("float").item() == double(0.1f));
   CHECK(loaded.shape("") == Shape{0});
   CHECK(message<IndexError>([&] { loaded.get<double>("bias"); }) ==
-        "get: there is no tensor 'bias'; there are 'h.0/weight', 'keep', 'ids', 'float', ''");
+        "get: there is no tensor 'bias'; there are 'h.0/weight', 'keep', 'ids', 'float', ''"sv);
   CHECK(message<ValueError>([&] { loaded.get<float>("h.0/weight"); }) ==
         "get<float>: 'h.0/weight' holds double elements, which float does not hold exactly; get<double>, "
-        "then to<float>()");
+        "then to<float>()"sv);
   CHECK(message<ValueError>([&] {
           NamedTensors{{"x", scalar(1.0)}, {"x", scalar(1.f)}};
-        }) == "add: there is a tensor 'x' already");
+        }) == "add: there is a tensor 'x' already"sv);
   save_npz(folder.path("none.npz"), {});
   CHECK(load_npz(folder.path("none.npz")).size() == 0);
 }
@@ -358,25 +358,26 @@ TEST_CASE("npz: archives that are damaged or lie") {
   REQUIRE(from_zip(good).size() == 1);
   for (std::size_t size = 0; size < good.size(); ++size)
     CHECK(npz_refusal(good.substr(0, size)) ==
-          "': is not a .npz file: it has no end of a zip archive, or is cut short");
+          "': is not a .npz file: it has no end of a zip archive, or is cut short"sv);
   const auto with = [&](auto change) {
     Part part = whole("a.npy", array);
     change(part);
     return npz_refusal(zip({part}));
   };
-  CHECK(with([](Part& p) { p.crc ^= 1; }) == "/a': the checksum of 'a.npy' is wrong: its bytes have changed");
+  CHECK(with([](Part& p) { p.crc ^= 1; }) ==
+        "/a': the checksum of 'a.npy' is wrong: its bytes have changed"sv);
   CHECK(with([](Part& p) { p.bytes.back() ^= 1; }) ==
-        "/a': the checksum of 'a.npy' is wrong: its bytes have changed");
-  CHECK(with([](Part& p) { p.flags = 1; }) == "/a': 'a.npy' is encrypted");
+        "/a': the checksum of 'a.npy' is wrong: its bytes have changed"sv);
+  CHECK(with([](Part& p) { p.flags = 1; }) == "/a': 'a.npy' is encrypted"sv);
   CHECK(with([](Part& p) { p.method = 12; }) ==
-        "/a': 'a.npy' is packed by method 12; stored (0) and deflate (8) can be read");
-  CHECK(with([](Part& p) { p.size += 8; }) == "/a': 'a.npy' is stored, but its two sizes differ");
-  CHECK(with([](Part& p) { p.size = p.packed = 0x7fffffff; }) == "': its entries overlap");
+        "/a': 'a.npy' is packed by method 12; stored (0) and deflate (8) can be read"sv);
+  CHECK(with([](Part& p) { p.size += 8; }) == "/a': 'a.npy' is stored, but its two sizes differ"sv);
+  CHECK(with([](Part& p) { p.size = p.packed = 0x7fffffff; }) == "': its entries overlap"sv);
   CHECK(with([](Part& p) { p.size = 0xffffffff; }) ==
-        "': 'a.npy' needs the zip64 extension; archives up to 4 GiB can be read");
+        "': 'a.npy' needs the zip64 extension; archives up to 4 GiB can be read"sv);
   CHECK(with([](Part& p) { p.name = "a.txt"; }) ==
-        "': 'a.txt' is not an array: its name does not end in .npy");
-  CHECK(npz_refusal(zip({whole("a.npy", array), whole("a.npy", array)})) == "': has two arrays 'a'");
+        "': 'a.txt' is not an array: its name does not end in .npy"sv);
+  CHECK(npz_refusal(zip({whole("a.npy", array), whole("a.npy", array)})) == "': has two arrays 'a'"sv);
   std::string moved = good;
   moved.replace(moved.size() - 6, 4, little(9, 4));  // where the directory starts
   CHECK(npz_refusal(moved).find("its directory is damaged") != std::string::npos);
@@ -384,7 +385,7 @@ TEST_CASE("npz: archives that are damaged or lie") {
   CHECK(npz_refusal(moved).find("the directory should be bytes 2147483647 to") != std::string::npos);
   std::string elsewhere = good;
   elsewhere.replace(elsewhere.size() - 22 - 5 - 4, 4, little(3, 4));  // where the entry's local header is
-  CHECK(npz_refusal(elsewhere) == "/a': 'a.npy' is not where the directory says");
+  CHECK(npz_refusal(elsewhere) == "/a': 'a.npy' is not where the directory says"sv);
 }
 
 TEST_CASE("npz: compressed data that is damaged, or is not as long as it says") {
@@ -394,18 +395,19 @@ TEST_CASE("npz: compressed data that is damaged, or is not as long as it says") 
     change(part);
     return npz_refusal(zip({part}));
   };
-  CHECK(with([](Part& p) { p.crc ^= 1; }) == "/a': the checksum of 'a.npy' is wrong: its bytes have changed");
+  CHECK(with([](Part& p) { p.crc ^= 1; }) ==
+        "/a': the checksum of 'a.npy' is wrong: its bytes have changed"sv);
   CHECK(with([](Part& p) { --p.size; }).find("bytes by its header and") != std::string::npos);
-  CHECK(with([](Part& p) { p.bytes.resize(p.packed = 40); }) == "/a': compressed data is cut short");
-  CHECK(with([](Part& p) { p.bytes[0] = '\7'; }) == "/a': compressed data is damaged");  // block kind 3
+  CHECK(with([](Part& p) { p.bytes.resize(p.packed = 40); }) == "/a': compressed data is cut short"sv);
+  CHECK(with([](Part& p) { p.bytes[0] = '\7'; }) == "/a': compressed data is damaged"sv);  // block kind 3
   const auto stream = [&](const std::string& bytes) {
     return with([&](Part& p) { p.bytes = bytes, p.packed = bytes.size(); });
   };
   CHECK(stream("\1" + little(array.size(), 2) + little(array.size(), 2) + array) ==
-        "/a': compressed data is damaged");
+        "/a': compressed data is damaged"sv);
   CHECK(stream("\5\0\x92\0\0\0\0\0"s) ==
-        "/a': compressed data is damaged");  // three words of one bit: by their lengths, too many
-  CHECK(with([](Part& p) { p.bytes.clear(), p.packed = 0; }) == "/a': compressed data is cut short");
+        "/a': compressed data is damaged"sv);  // three words of one bit: by their lengths, too many
+  CHECK(with([](Part& p) { p.bytes.clear(), p.packed = 0; }) == "/a': compressed data is cut short"sv);
   const auto packed = [&](const std::string& bytes, std::uint64_t size) {
     return npz_refusal(zip({{"a.npy", bytes, 0, size, 8, bytes.size()}}));
   };

@@ -173,17 +173,17 @@ TEST_CASE("optimisers: where a step throws, model and optimiser are as before") 
   CHECK(message<GradientError>([&] { optimizer.step(model, unwatched()); }) ==
         "AdamW: there is no gradient of parameter b: it was not watched; call tape.watch(model.parameters()) "
         "before the forward pass, on "
-        "a new tape after each step");
+        "a new tape after each step"sv);
   struct WrongShape {
     Tensor<double> operator[](const Tensor<double>& x) const {
       return x.rank() == 2 ? x : Tensor<double>{1.0};
     }
   };
   CHECK(message<ShapeError>([&] { optimizer.step(model, WrongShape{}); }) ==
-        "AdamW: parameter b has shape (2,) and its gradient (1,); they must be equal");
+        "AdamW: parameter b has shape (2,) and its gradient (1,); they must be equal"sv);
   optimizer.beta2 = 1;
   CHECK(message<ValueError>([&] { optimizer.step(model, model.gradients()); }) ==
-        "AdamW: beta2 is 1; it must be 0 or more and less than 1");
+        "AdamW: beta2 is 1; it must be 0 or more and less than 1"sv);
   optimizer.beta2 = 0.999;
   CHECK(model.values() == values);
   CHECK(model.W.id() == W.id());
@@ -196,18 +196,18 @@ TEST_CASE("optimisers: where a step throws, model and optimiser are as before") 
   };
   CHECK(message<ShapeError>([&] { optimizer.step(model, Ones{}); }) ==
         "AdamW: parameter b has shape (4,), and what is remembered of it (2,); use one optimiser for one "
-        "model");
+        "model"sv);
   CHECK(model.W.id() == W.id());
   CHECK(message<ValueError>([&] { SGD<double>{.lr = -1}.step(model, Ones{}); }) ==
-        "SGD: lr is -1; it must be 0 or more");
+        "SGD: lr is -1; it must be 0 or more"sv);
   CHECK(message<ValueError>([&] { SGD<double>{.nesterov = true}.step(model, Ones{}); }) ==
-        "SGD: momentum is 0; it must be more than 0 with nesterov");
+        "SGD: momentum is 0; it must be more than 0 with nesterov"sv);
   CHECK(message<ValueError>([&] { SGD<double>{.lr = std::nan("")}.step(model, Ones{}); }) ==
-        "SGD: lr is nan; it must be 0 or more");
+        "SGD: lr is nan; it must be 0 or more"sv);
 
   Twins twins;
   CHECK(message<ValueError>([&] { SGD<double>{}.step(twins, Ones{}); }) ==
-        "SGD: two parameters are called w; the model's members() must give each a name of its own");
+        "SGD: two parameters are called w; the model's members() must give each a name of its own"sv);
 }
 
 TEST_CASE("clip_grad_norm: all gradients together are no longer than asked") {
@@ -228,12 +228,12 @@ TEST_CASE("clip_grad_norm: all gradients together are no longer than asked") {
   CHECK(close(model.values(), other.values()));
 
   CHECK(message<ValueError>([&] { clip_grad_norm(model, model.gradients(), -1); }) ==
-        "clip_grad_norm: max_norm -1; it must be 0 or more");
+        "clip_grad_norm: max_norm -1; it must be 0 or more"sv);
   model.b = Tensor<double>{std::numeric_limits<double>::quiet_NaN(), 0};
   CHECK(message<ValueError>([&] { clip_grad_norm(model, model.gradients(), 1); }) ==
         "clip_grad_norm: the gradient of parameter W is not finite (its norm is nan); clipping cannot "
         "help: look for the operation that "
-        "made it");
+        "made it"sv);
 }
 
 TEST_CASE("AdamW: finds the smallest of a bowl") {

@@ -120,13 +120,13 @@ TEST_CASE("PagedKVCache: a full pool refuses and changes nothing") {
   CHECK(message<ValueError>([&] { cache.append(b, rows(3), rows(3)); }) ==
         "PagedKVCache.append: 3 more tokens of sequence 1 need 2 blocks, and 1 of 3 are free; erase a "
         "sequence, evict prefixes, or make "
-        "the pool larger");
+        "the pool larger"sv);
   CHECK(cache.length(b) == 3);
   CHECK(cache.blocks(b) == cache.blocks(a));
   check_invariants(cache);
   cache.append(b, rows(1), rows(1));
   CHECK(cache.free_blocks() == 0);
-  CHECK(message<ValueError>([&] { cache.append(a, rows(2), rows(2)); }) != "[nothing was thrown]");
+  CHECK(message<ValueError>([&] { cache.append(a, rows(2), rows(2)); }) != "[nothing was thrown]"sv);
   cache.append(a, rows(1), rows(1));
   CHECK(cache.length(a) == 4);
 }
@@ -138,25 +138,25 @@ TEST_CASE("PagedKVCache: errors") {
   CHECK(message<ShapeError>([&] {
           cache.append(a, ones<double>({2, 1, 3}), rows);
         }) ==
-        "PagedKVCache.append: k (2, 1, 3) and v (1, 1, 3); this cache takes k (1, n, 3) and v (1, n, 3)");
+        "PagedKVCache.append: k (2, 1, 3) and v (1, 1, 3); this cache takes k (1, n, 3) and v (1, n, 3)"sv);
   CHECK(message<IndexError>([&] { cache.append(7, rows, rows); }) ==
-        "PagedKVCache: there is no sequence 7; add() gives one");
+        "PagedKVCache: there is no sequence 7; add() gives one"sv);
   const auto b = cache.fork(a);
   cache.erase(b);
   CHECK(message<IndexError>([&] { cache.erase(b); }) ==
-        "PagedKVCache: there is no sequence 1 any more: it was erased");
+        "PagedKVCache: there is no sequence 1 any more: it was erased"sv);
   CHECK(message<ValueError>([&] { cache.fork(a, 1); }) ==
-        "PagedKVCache.fork: the first 1 tokens of sequence 0, which has 0; -1 means all");
+        "PagedKVCache.fork: the first 1 tokens of sequence 0, which has 0; -1 means all"sv);
   CHECK(message<ValueError>([&] { cache.release(1); }) ==
-        "PagedKVCache: block 1 is free; only a block that somebody holds can be shared or released");
-  CHECK(message<IndexError>([&] { cache.retain(2); }) == "PagedKVCache: block 2 of 2; blocks are 0 to 1");
-  CHECK(message<ValueError>([&] { decode(ones<double>({1, 1, 3}), cache, a); }) != "[nothing was thrown]");
+        "PagedKVCache: block 1 is free; only a block that somebody holds can be shared or released"sv);
+  CHECK(message<IndexError>([&] { cache.retain(2); }) == "PagedKVCache: block 2 of 2; blocks are 0 to 1"sv);
+  CHECK(message<ValueError>([&] { decode(ones<double>({1, 1, 3}), cache, a); }) != "[nothing was thrown]"sv);
   Tape<double> tape;
   tape.watch(rows);
-  CHECK(message<GradientError>([&] { cache.append(a, rows, rows); }) != "[nothing was thrown]");
+  CHECK(message<GradientError>([&] { cache.append(a, rows, rows); }) != "[nothing was thrown]"sv);
   CHECK(message<ShapeError>([&] { PagedKVCache<float>({.blocks = 2, .block_size = 0, .key_width = 3}); }) ==
         "PagedKVCache: 2 blocks of 0 tokens, 1 heads, keys of width 3, values of width 3; each must be 1 or "
-        "more (blocks 0 or more)");
+        "more (blocks 0 or more)"sv);
   check_invariants(cache);
 }
 
@@ -191,7 +191,7 @@ TEST_CASE("PagedKVCache: a random workload loses nothing and frees nothing twice
         rows[i] = next + static_cast<double>(i / 2 % std::max<std::int64_t>(n, 1));
       const Tensor<double> k = std::move(rows);
       if (cache.blocks_needed(to, n) > cache.free_blocks()) {
-        CHECK(message<ValueError>([&] { cache.append(to, k, k); }) != "[nothing was thrown]");
+        CHECK(message<ValueError>([&] { cache.append(to, k, k); }) != "[nothing was thrown]"sv);
         ++refused;
       } else {
         cache.append(to, k, k);

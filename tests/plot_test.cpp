@@ -100,13 +100,13 @@ struct Svg {
 // What holds for every figure: well-formed, a title, a description, both colour sets, and everything inside.
 Svg checked(const std::string& source) {
   const Svg svg(source);
-  CHECK(svg.error == "");
+  CHECK(svg.error == ""sv);
   REQUIRE(!svg.elements.empty());
   const Element& root = svg.elements[0];
-  CHECK(root.name == "svg");
-  CHECK(svg.elements.at(1).name == "title");
+  CHECK(root.name == "svg"sv);
+  CHECK(svg.elements.at(1).name == "title"sv);
   CHECK(!svg.elements.at(1).text.empty());
-  CHECK(svg.elements.at(2).name == "desc");
+  CHECK(svg.elements.at(2).name == "desc"sv);
   CHECK(!svg.elements.at(2).text.empty());
   CHECK(svg.named("style").at(0).text.find("prefers-color-scheme:dark") != std::string::npos);
   const double width = root.number("width"), height = root.number("height");
@@ -163,9 +163,9 @@ TEST_CASE("plot: a heat map has its labels, numbers, scale and words") {
   CHECK(svg.texts() == std::vector<std::string>{"Weights", "the", "cat", "der", "Kater", "key", "query",
                                                 "1.00", "0.00", "0.25", "0.75", "0", "0.2", "0.4", "0.6",
                                                 "0.8", "1"});
-  CHECK(svg.elements.at(1).text == "Weights");
-  CHECK(svg.elements.at(2).text == "2 by 2 matrix; values from 0 to 1");
-  CHECK(checked(heatmap_svg(A, {.description = "Row 2 blends"})).elements.at(2).text == "Row 2 blends");
+  CHECK(svg.elements.at(1).text == "Weights"sv);
+  CHECK(svg.elements.at(2).text == "2 by 2 matrix; values from 0 to 1"sv);
+  CHECK(checked(heatmap_svg(A, {.description = "Row 2 blends"})).elements.at(2).text == "Row 2 blends"sv);
 }
 
 TEST_CASE("plot: a heat map's numbers: what is not finite has its name, and nothing shows 0 that is not 0") {
@@ -208,9 +208,9 @@ TEST_CASE("plot: low and high fix the ends of the colours") {
   CHECK(one(7, {.low = 0, .high = 1}) == both[1]);
   CHECK(one(7, {.low = 10}) == one(3, {}));  // a single value, between ends that are one
   CHECK(message<ValueError>([&] { one(0, {.low = 1, .high = 0}); }) ==
-        "heatmap_svg: colours from low = 1 to high = 0; low must be the smaller one");
+        "heatmap_svg: colours from low = 1 to high = 0; low must be the smaller one"sv);
   CHECK(message<ValueError>([&] { one(0, {.high = NaN}); }) ==
-        "heatmap_svg: colours from low = 0 to high = nan; low must be the smaller one");
+        "heatmap_svg: colours from low = 0 to high = nan; low must be the smaller one"sv);
 }
 
 TEST_CASE("plot: matrices at the edge of what can be drawn") {
@@ -226,19 +226,20 @@ TEST_CASE("plot: matrices at the edge of what can be drawn") {
   CHECK(checked(heatmap_svg(full<double>({2, 3}, -0.25))).says("-0.25"));
   CHECK(message<ShapeError>([] {
           heatmap_svg(zeros<double>({2, 3, 4}));
-        }) == "heatmap_svg: shape (2, 3, 4) has 3 axes; draw one matrix of it, x.select(0, i)");
+        }) == "heatmap_svg: shape (2, 3, 4) has 3 axes; draw one matrix of it, x.select(0, i)"sv);
   CHECK(message<ValueError>([] {
           heatmap_text(zeros<float>({257, 256}));
-        }) == "heatmap_text: shape (257, 256) has more cells than a figure shows, 65536; draw a slice of it");
+        }) ==
+        "heatmap_text: shape (257, 256) has more cells than a figure shows, 65536; draw a slice of it"sv);
   CHECK(message<ValueError>([] {
           heatmap_svg(zeros<float>({2, 2}), {.row_labels = {"a"}});
-        }) == "heatmap_svg: 1 row labels for shape (2, 2); 2 are needed, or none");
+        }) == "heatmap_svg: 1 row labels for shape (2, 2); 2 are needed, or none"sv);
   CHECK(message<ValueError>([] {
           heatmap_svg(zeros<float>({2, 2}), {.column_labels = {"a", "b", "c"}});
-        }) == "heatmap_svg: 3 column labels for shape (2, 2); 2 are needed, or none");
+        }) == "heatmap_svg: 3 column labels for shape (2, 2); 2 are needed, or none"sv);
   CHECK(message<ValueError>([] {
           heatmap_svg(zeros<float>({2, 2}), {.precision = -1});
-        }) == "heatmap_svg: precision is -1; it must be 0 to 17");
+        }) == "heatmap_svg: precision is -1; it must be 0 to 17"sv);
 }
 
 TEST_CASE("plot: a mask is a grid of filled and open cells") {
@@ -252,8 +253,8 @@ TEST_CASE("plot: a mask is a grid of filled and open cells") {
         "1100"
         "1110"
         "1111"
-        "10");  // and the legend
-  CHECK(svg.elements.at(2).text == "4 by 4 mask; 10 of 16 pairs may attend");
+        "10"sv);  // and the legend
+  CHECK(svg.elements.at(2).text == "4 by 4 mask; 10 of 16 pairs may attend"sv);
   checked(heatmap_svg(zeros<bool>({0, 0})));
 }
 
@@ -274,7 +275,7 @@ TEST_CASE("plot: labels may hold anything") {
     const auto texts = checked(heatmap_svg(row({1}), {.row_labels = {broken}})).texts();
     for (const char c : texts.at(0)) CHECK((c == '\xEF' || c == '\xBF' || c == '\xBD'));
   }
-  CHECK(heatmap_text(row({1}), {.row_labels = {"a\x1b[2Jb"}}) == "a\uFFFD[2Jb 1.00\n");
+  CHECK(heatmap_text(row({1}), {.row_labels = {"a\x1b[2Jb"}}) == "a\uFFFD[2Jb 1.00\n"sv);
 }
 
 TEST_CASE("plot: a matrix in the terminal") {
@@ -284,19 +285,19 @@ TEST_CASE("plot: a matrix in the terminal") {
         "Weights\n"
         "         a  longer\n"
         "the   1.00    0.00\n"
-        "  →   0.25     nan\n");
+        "  →   0.25     nan\n"sv);
   const std::string coloured = heatmap_text(Tensor<double>{{0, 1, NaN}}, {}, Colour::always);
   CHECK(coloured ==
         "\x1b[48;2;40;28;76m\x1b[38;2;255;255;255m 0.00 \x1b[0m"
         "\x1b[48;2;255;241;155m\x1b[38;2;0;0;0m 1.00 \x1b[0m"
-        "\x1b[48;2;128;128;128m\x1b[38;2;0;0;0m  nan \x1b[0m\n");
+        "\x1b[48;2;128;128;128m\x1b[38;2;0;0;0m  nan \x1b[0m\n"sv);
   setenv("NO_COLOR", "1", 1);
   CHECK(heatmap_text(A, o) == heatmap_text(A, o, Colour::never));
   unsetenv("NO_COLOR");
   CHECK(heatmap_text(Tensor<bool>{{true, false}}, {.row_axis = "query", .column_axis = "key"},
-                     Colour::never) == "rows: query\ncolumns: key\n 1  0\n");
-  CHECK(heatmap_text(Tensor<std::int64_t>{12, -3}, {}, Colour::never) == " 12  -3\n");
-  CHECK(heatmap_text(zeros<float>({2, 0}), {}, Colour::never) == "\n\n[]\n");
+                     Colour::never) == "rows: query\ncolumns: key\n 1  0\n"sv);
+  CHECK(heatmap_text(Tensor<std::int64_t>{12, -3}, {}, Colour::never) == " 12  -3\n"sv);
+  CHECK(heatmap_text(zeros<float>({2, 0}), {}, Colour::never) == "\n\n[]\n"sv);
 }
 
 TEST_CASE("plot: lines, with round numbers at the axes") {
@@ -307,8 +308,8 @@ TEST_CASE("plot: lines, with round numbers at the axes") {
        {"Time", "n", "ms", "eager", "flash", "0", "0.2", "0.4", "0.6", "0.8", "1", "0.5", "1.5", "2"})
     CHECK(svg.says(text));
   CHECK(svg.named("polyline").size() == 2);
-  CHECK(svg.named("polyline")[1].attributes.at("class") == "c1 stroke dashed");
-  CHECK(svg.elements.at(2).text == "A plot: eager, flash");
+  CHECK(svg.named("polyline")[1].attributes.at("class") == "c1 stroke dashed"sv);
+  CHECK(svg.elements.at(2).text == "A plot: eager, flash"sv);
   // The middle of the first line is half-way between its ends, up being more.
   std::istringstream points(svg.named("polyline")[0].attributes.at("points"));
   double x[3], y[3];
@@ -372,16 +373,16 @@ TEST_CASE("plot: what has no place is left out, and breaks the line") {
       message<ValueError>([] {
         plot_svg({line({1, 2}, {1})});
       }) ==
-      "plot_svg: \"a\" has 2 x, 1 y and 0 labels; there must be as many y as x, and as many labels or none");
+      "plot_svg: \"a\" has 2 x, 1 y and 0 labels; there must be as many y as x, and as many labels or none"sv);
   CHECK(message<ValueError>([] { plot_svg({}, {.width = NaN}); }) ==
-        "plot_svg: nan x 400 pixels; both must be 200 to 10000");
+        "plot_svg: nan x 400 pixels; both must be 200 to 10000"sv);
 }
 
 TEST_CASE("plot: the convex hull") {
   const auto hull = [](const std::vector<double>& x, const std::vector<double>& y) {
     const Series s = convex_hull({.name = "v", .x = x, .y = y});
     CHECK(s.style == Style::polygon);
-    CHECK(s.name == "v");
+    CHECK(s.name == "v"sv);
     std::vector<std::pair<double, double>> corners;
     for (std::size_t i = 0; i < s.x.size(); ++i) corners.emplace_back(s.x[i], s.y.at(i));
     return corners;
@@ -412,9 +413,9 @@ TEST_CASE("plot: bars start at 0") {
   checked(bars_svg({"a"}, {}));
   CHECK(message<ValueError>([] {
           bars_svg({"a"}, {{.name = "n", .y = {1, 2}}});
-        }) == "bars_svg: \"n\" has 2 values for 1 names");
+        }) == "bars_svg: \"n\" has 2 values for 1 names"sv);
   CHECK(message<ValueError>([] { bars_svg({}, {}, {.y_scale = Scale::log10}); }) ==
-        "bars_svg: bars start at 0, which no logarithmic axis has; use plot_svg and points");
+        "bars_svg: bars start at 0, which no logarithmic axis has; use plot_svg and points"sv);
 }
 
 TEST_CASE("plot: the same text where a value differs in its last bit") {
@@ -453,7 +454,7 @@ TEST_CASE("plot: save_svg writes all of a file or leaves the old one") {
   const std::string path = (folder / "a.svg").string();
   save_svg(path, "first, and longer");
   save_svg(path, "second");
-  CHECK(content(path) == "second");
+  CHECK(content(path) == "second"sv);
   CHECK(files() == 1);
   const std::string missing = (folder / "no" / "a.svg").string();
   CHECK(message<FileError>([&] { save_svg(missing, "x"); }) ==

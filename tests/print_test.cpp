@@ -103,31 +103,31 @@ TEST_CASE("print: as NumPy prints, in every golden case") {
 
 TEST_CASE("print: fmt's specifications") {
   const Tensor<double> x{{1, 0.5}, {1.0 / 3, -2}};
-  CHECK(fmt::format("{}", x) == "[[ 1.          0.5       ]\n [ 0.33333333 -2.        ]]");
-  CHECK(fmt::format("{:.3}", x) == "[[ 1.     0.5  ]\n [ 0.333 -2.   ]]");
-  CHECK(fmt::format("{:.3f}", x) == "[[ 1.000  0.500]\n [ 0.333 -2.000]]");
-  CHECK(fmt::format("{:.1e}", x) == "[[ 1.0e+00  5.0e-01]\n [ 3.3e-01 -2.0e+00]]");
-  CHECK(fmt::format("{:f}", x) == "[[ 1.000000  0.500000]\n [ 0.333333 -2.000000]]");
+  CHECK(fmt::format("{}", x) == "[[ 1.          0.5       ]\n [ 0.33333333 -2.        ]]"sv);
+  CHECK(fmt::format("{:.3}", x) == "[[ 1.     0.5  ]\n [ 0.333 -2.   ]]"sv);
+  CHECK(fmt::format("{:.3f}", x) == "[[ 1.000  0.500]\n [ 0.333 -2.000]]"sv);
+  CHECK(fmt::format("{:.1e}", x) == "[[ 1.0e+00  5.0e-01]\n [ 3.3e-01 -2.0e+00]]"sv);
+  CHECK(fmt::format("{:f}", x) == "[[ 1.000000  0.500000]\n [ 0.333333 -2.000000]]"sv);
   CHECK(fmt::format("{} and {}", Tensor<bool>{true, false}, Tensor<std::int64_t>{10, -2}) ==
-        "[ True False] and [10 -2]");
-  CHECK(fmt::format("{:.2f}", Tensor<double>{1e-9, 12345678901.0}) == "[          0.00 12345678901.00]");
-  CHECK(fmt::format("{:.2e}", Tensor<double>{NaN, inf}) == "[nan inf]");
-  CHECK(fmt::format("{:.3} {:.3f}", scalar(1.0 / 3), scalar(2.0)) == "0.333 2.000");
+        "[ True False] and [10 -2]"sv);
+  CHECK(fmt::format("{:.2f}", Tensor<double>{1e-9, 12345678901.0}) == "[          0.00 12345678901.00]"sv);
+  CHECK(fmt::format("{:.2e}", Tensor<double>{NaN, inf}) == "[nan inf]"sv);
+  CHECK(fmt::format("{:.3} {:.3f}", scalar(1.0 / 3), scalar(2.0)) == "0.333 2.000"sv);
   for (const char* wrong : {"{:.}", "{:d}", "{:.3g}", "{:>9}", "{:.1101}", "{:.99999999999}"})
     CHECK(message<ValueError>([&] { (void)fmt::format(fmt::runtime(wrong), x); }) ==
           "format: a tensor is printed by {}, {:.3} (at most three digits after the point), {:.3f} (exactly "
           "three) or "
-          "{:.3e}, with at most 1100 digits");
+          "{:.3e}, with at most 1100 digits"sv);
 }
 
 TEST_CASE("print: [row 42] signs, what is not finite, and nothing shown as 0 that is not 0") {
-  CHECK(to_string(Tensor<double>{-0.0, 0, NaN, inf, -inf}) == "[ -0.   0.  nan  inf -inf]");
-  CHECK(to_string(Tensor<double>{1e28, 1e-28}) == "[1.e+28 1.e-28]");
-  CHECK(to_string(Tensor<double>{5e-324, 1e308, 0}) == "[5.e-324 1.e+308 0.e+000]");
-  CHECK(to_string(scalar(-0.0)) == "-0.0");
-  CHECK(to_string(scalar(-NaN)) == "nan");
-  CHECK(to_string(Tensor<float>()) == "[]");
-  CHECK(to_string(zeros<float>({2, 0})) == "[]");
+  CHECK(to_string(Tensor<double>{-0.0, 0, NaN, inf, -inf}) == "[ -0.   0.  nan  inf -inf]"sv);
+  CHECK(to_string(Tensor<double>{1e28, 1e-28}) == "[1.e+28 1.e-28]"sv);
+  CHECK(to_string(Tensor<double>{5e-324, 1e308, 0}) == "[5.e-324 1.e+308 0.e+000]"sv);
+  CHECK(to_string(scalar(-0.0)) == "-0.0"sv);
+  CHECK(to_string(scalar(-NaN)) == "nan"sv);
+  CHECK(to_string(Tensor<float>()) == "[]"sv);
+  CHECK(to_string(zeros<float>({2, 0})) == "[]"sv);
   // the kind: whatever stands beside it, a number that is not 0 shows a digit that is not
   for (int a = -323; a <= 308; a += 3)
     for (int b = -323; b <= 308; b += 31) {
@@ -149,19 +149,19 @@ TEST_CASE("print: options out of range") {
   PrintOptions options;
   options.precision = -2;
   CHECK(message<ValueError>([&] { to_string(x, options); }) ==
-        "to_string: precision is -2; it must be 0 to 1100, or -1 for NumPy's default");
+        "to_string: precision is -2; it must be 0 to 1100, or -1 for NumPy's default"sv);
   options = {};
   options.edge_items = 0;
   CHECK(message<ValueError>([&] { to_string(x, options); }) ==
-        "to_string: edge_items is 0; it must be at least 1");
+        "to_string: edge_items is 0; it must be at least 1"sv);
   options = {};
   options.threshold = -1;
   CHECK(message<ValueError>([&] { to_string(x, options); }) ==
-        "to_string: threshold is -1; it must be at least 0");
+        "to_string: threshold is -1; it must be at least 0"sv);
   options = {};
   options.line_width = 0;
   CHECK(message<ValueError>([&] { to_string(x, options); }) ==
-        "to_string: line_width is 0; it must be at least 1");
+        "to_string: line_width is 0; it must be at least 1"sv);
 }
 
 TEST_CASE("print: round is np.round") {
@@ -170,7 +170,7 @@ TEST_CASE("print: round is np.round") {
   CHECK(round(x, 2).to_vector() == std::vector<double>{0.5, 1.5, 2.5, -0.5, 2.68, 1, 0.16, 12345.68});
   CHECK(round(x, -2).to_vector() == std::vector<double>{0, 0, 0, 0, 0, 0, 0, 12300});
   CHECK(round(Tensor<float>{0.15f, 2.675f}, 1).to_vector() == std::vector<float>{0.2f, 2.7f});
-  CHECK(to_string(round(Tensor<double>{0.16049, 0.68095, -0.0001}, 3)) == "[ 0.16   0.681 -0.   ]");
+  CHECK(to_string(round(Tensor<double>{0.16049, 0.68095, -0.0001}, 3)) == "[ 0.16   0.681 -0.   ]"sv);
   CHECK(round(Tensor<double>{1e300, inf, -inf}, 20).to_vector() == std::vector<double>{1e300, inf, -inf});
   CHECK(round(Tensor<double>{1e300, 5, 0}, 2147483647).to_vector() == std::vector<double>{1e300, 5, 0});
   CHECK(round(Tensor<double>{1e300, -5, 0}, -2147483647 - 1).to_vector() == std::vector<double>{0, 0, 0});

@@ -37,7 +37,7 @@ TEST_CASE("profile: every record and every pullback is counted under its operati
     CHECK(find(profile, "sum", backward).calls == 1);
   }
   CHECK(profile.entries().size() == 7);
-  CHECK(profile.entries().front().name == "waiting");
+  CHECK(profile.entries().front().name == "waiting"sv);
   CHECK(find(profile, "waiting", false).seconds >= 0.02);
   double all = 0;
   for (const auto& e : profile.entries()) all += e.seconds;
@@ -76,7 +76,7 @@ TEST_CASE("profile: a pullback that throws, and the end of a profile, leave noth
     CHECK_THROWS_AS(tape.backward(y), GradientError);
     exp(x);
     CHECK(find(profile, "exp", false).calls == 1);  // the walk is over
-    CHECK(message([] { Profile second; }) == "profile: another Profile lives on this thread; end it first");
+    CHECK(message([] { Profile second; }) == "profile: another Profile lives on this thread; end it first"sv);
     exp(x);
     CHECK(find(profile, "exp", false).calls == 2);
   }

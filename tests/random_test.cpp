@@ -154,9 +154,9 @@ TEST_CASE("random: probabilities 0 and 1 are exact") {
 
 TEST_CASE("random: bad arguments are named, and draw nothing") {
   CHECK(message<ValueError>([] { NumpyRandom(-1); }) ==
-        "NumpyRandom: seed -1; as in np.random.seed it must be 0 to 4294967295");
+        "NumpyRandom: seed -1; as in np.random.seed it must be 0 to 4294967295"sv);
   CHECK(message<ValueError>([] { NumpyRandom(std::int64_t{1} << 32); }) ==
-        "NumpyRandom: seed 4294967296; as in np.random.seed it must be 0 to 4294967295");
+        "NumpyRandom: seed 4294967296; as in np.random.seed it must be 0 to 4294967295"sv);
   NumpyRandom numpy(0);
   TorchRandom torch(0);
   const NumpyRandom numpy_before = numpy;
@@ -165,19 +165,19 @@ TEST_CASE("random: bad arguments are named, and draw nothing") {
   CHECK(message<ValueError>([&] { numpy.randint(3, 3, {2}); }) == range);
   CHECK(message<ValueError>([&] { torch.randint(3, 3, {2}); }) == range);
   CHECK(message<ValueError>([&] { numpy.permutation(-1); }) ==
-        "permutation: n is -1; it is a number of elements, 0 or more");
+        "permutation: n is -1; it is a number of elements, 0 or more"sv);
   CHECK(message<ValueError>([&] { torch.randperm(-2); }) ==
-        "randperm: n is -2; it is a number of elements, 0 or more");
+        "randperm: n is -2; it is a number of elements, 0 or more"sv);
   CHECK(message<ValueError>([&] { torch.uniform(1, 0, {2}); }) ==
-        "uniform: low 1 and high 0; low must not be above high");
+        "uniform: low 1 and high 0; low must not be above high"sv);
   CHECK(message<ValueError>([&] { torch.normal(0, -1, {2}); }) ==
-        "normal: deviation -1; it must be 0 or more");
+        "normal: deviation -1; it must be 0 or more"sv);
   CHECK(message<ValueError>([&] { torch.normal(0, NAN, {2}); }) ==
-        "normal: deviation nan; it must be 0 or more");
+        "normal: deviation nan; it must be 0 or more"sv);
   CHECK(message<ValueError>([&] { torch.bernoulli(1.5, {2}); }) ==
-        "bernoulli: probability 1.5; it must be 0 to 1");
+        "bernoulli: probability 1.5; it must be 0 to 1"sv);
   CHECK(message<ValueError>([&] { torch.bernoulli(NAN, {2}); }) ==
-        "bernoulli: probability nan; it must be 0 to 1");
+        "bernoulli: probability nan; it must be 0 to 1"sv);
   for (const Shape& shape : {Shape{-1}, Shape{2, -3}, Shape{std::int64_t{1} << 40, std::int64_t{1} << 40}}) {
     CHECK_THROWS_AS(numpy.rand(shape), ShapeError);
     CHECK_THROWS_AS(numpy.randn(shape), ShapeError);

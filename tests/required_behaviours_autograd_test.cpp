@@ -277,11 +277,11 @@ TEST_CASE("row 41: a loss does not broadcast") {
 
 TEST_CASE("row 42: printing nothing away") {
   const double inf = std::numeric_limits<double>::infinity();
-  CHECK(to_string(Tensor<double>{-0.0, 0, std::nan(""), inf, -inf}) == "[ -0.   0.  nan  inf -inf]");
-  CHECK(to_string(Tensor<double>{1e28, 1e-28}) == "[1.e+28 1.e-28]");
-  CHECK(to_string(scalar(2.5)) == "2.5");
-  CHECK(to_string(zeros<double>({0})) == "[]");
-  CHECK(to_string(zeros<double>({2, 0})) == "[]");
+  CHECK(to_string(Tensor<double>{-0.0, 0, std::nan(""), inf, -inf}) == "[ -0.   0.  nan  inf -inf]"sv);
+  CHECK(to_string(Tensor<double>{1e28, 1e-28}) == "[1.e+28 1.e-28]"sv);
+  CHECK(to_string(scalar(2.5)) == "2.5"sv);
+  CHECK(to_string(zeros<double>({0})) == "[]"sv);
+  CHECK(to_string(zeros<double>({2, 0})) == "[]"sv);
 }
 
 TEST_CASE("row 53: a gradient check that can fail") {

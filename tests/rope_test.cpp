@@ -53,10 +53,10 @@ TEST_CASE("rope: what it refuses") {
   const auto x = zeros<double>({2, 3, 4});
   CHECK(message<ShapeError>([&] {
           rope(zeros<double>({3, 5}), Index{0, 1, 2});
-        }) == "rope: shape (3, 5); the last axis is turned in pairs, so its size must be even");
+        }) == "rope: shape (3, 5); the last axis is turned in pairs, so its size must be even"sv);
   CHECK(message<ShapeError>([&] { rope(scalar(1.0), Index{0}); }).find("rope: shape ()") == 0);
   CHECK(message<ShapeError>([&] {
           rope(x, Index{0, 1});
-        }) == "rope: positions (2,) for shape (2, 3, 4); they must broadcast to (2, 3)");
-  CHECK(message<ValueError>([&] { rope(x, Index{0, 1, 2}, -1); }) == "rope: theta -1; it must be positive");
+        }) == "rope: positions (2,) for shape (2, 3, 4); they must broadcast to (2, 3)"sv);
+  CHECK(message<ValueError>([&] { rope(x, Index{0, 1, 2}, -1); }) == "rope: theta -1; it must be positive"sv);
 }

@@ -57,7 +57,7 @@ TEST_CASE("safetensors: what is written is read back, aligned, the same bytes ea
   CHECK((bytes.size() - 6 * 8 - 4 - 3 * 8 - 3) % 8 == 0);  // where the elements start
   const NamedTensors loaded = load_safetensors(folder.path("a"));
   CHECK(loaded.size() == saved.size());
-  CHECK(loaded.begin()->first == "h.0.attn/weight");
+  CHECK(loaded.begin()->first == "h.0.attn/weight"sv);
   for (const auto& entry : saved) {
     const auto& name = entry.first;  // clang 14 cannot capture a structured binding
     const auto& tensor = entry.second;
@@ -74,7 +74,7 @@ TEST_CASE("safetensors: what is written is read back, aligned, the same bytes ea
   CHECK(load_safetensors(folder.path("empty")).size() == 0);
   CHECK(message<ValueError>([&] {
           save_safetensors(folder.path("c"), {{"__metadata__", scalar(1.0)}});
-        }) == "save_safetensors: '__metadata__' cannot be the name of a tensor there");
+        }) == "save_safetensors: '__metadata__' cannot be the name of a tensor there"sv);
   CHECK_THROWS_AS(save_safetensors(folder.path("no/x"), saved), FileError);
 }
 
@@ -102,64 +102,66 @@ TEST_CASE("safetensors: a header's order, spaces, metadata and escapes are free"
 }
 
 TEST_CASE("row 45: safetensors lengths and places are not trusted") {
-  CHECK(refusal(little(std::uint64_t{1} << 63, 8) + "{}") ==
-        "the header should be bytes 8 to 9223372036854775816, and there are only 10: cut short, or damaged");
+  CHECK(
+      refusal(little(std::uint64_t{1} << 63, 8) + "{}") ==
+      "the header should be bytes 8 to 9223372036854775816, and there are only 10: cut short, or damaged"sv);
   CHECK(refusal(little(~std::uint64_t{0}, 8) + "{}").find("the header should be bytes 8 to") == 0);
   CHECK(refusal("{}").find("the header's length should be bytes 0 to 8, and there are only 2") == 0);
-  CHECK(refusal(one("F64", "[2]", "[8,0]", sixteen)) == "'x' is at 8 to 0, in 16 bytes of elements");
-  CHECK(refusal(one("F64", "[2]", "[-8,8]", sixteen)) == "'x' is at -8 to 8, in 16 bytes of elements");
-  CHECK(refusal(one("F64", "[125]", "[0,1000]", sixteen)) == "'x' is at 0 to 1000, in 16 bytes of elements");
+  CHECK(refusal(one("F64", "[2]", "[8,0]", sixteen)) == "'x' is at 8 to 0, in 16 bytes of elements"sv);
+  CHECK(refusal(one("F64", "[2]", "[-8,8]", sixteen)) == "'x' is at -8 to 8, in 16 bytes of elements"sv);
+  CHECK(refusal(one("F64", "[125]", "[0,1000]", sixteen)) ==
+        "'x' is at 0 to 1000, in 16 bytes of elements"sv);
   CHECK(refusal(one("F32", "[2]", "[0,4]", sixteen)) ==
-        "'x' has 4 bytes, and F32 elements of shape (2,) take 8");
+        "'x' has 4 bytes, and F32 elements of shape (2,) take 8"sv);
   CHECK(refusal(one("F32", "[4611686018427387904,4]", "[0,16]", sixteen)) ==
-        "shape: (4611686018427387904, 4) has more than 2^63 - 1 elements");
-  CHECK(refusal(one("F32", "[-2,-2]", "[0,16]", sixteen)) == "shape: (-2, -2) has a negative size");
+        "shape: (4611686018427387904, 4) has more than 2^63 - 1 elements"sv);
+  CHECK(refusal(one("F32", "[-2,-2]", "[0,16]", sixteen)) == "shape: (-2, -2) has a negative size"sv);
   CHECK(refusal(one("F32", "[1,1,1,1,1,1,4]", "[0,16]", sixteen)) ==
-        "an array of 7 axes; a tensor has at most 6");
-  CHECK(refusal(one("F32", "[2]", "[0,8]", sixteen)) == "8 bytes are left over after the tensors");
+        "an array of 7 axes; a tensor has at most 6"sv);
+  CHECK(refusal(one("F32", "[2]", "[0,8]", sixteen)) == "8 bytes are left over after the tensors"sv);
   CHECK(refusal(one("F32", "[2]", "[8,16]", sixteen)) ==
-        "'x' begins at 8, and what stands before it ends at 0");
+        "'x' begins at 8, and what stands before it ends at 0"sv);
   CHECK(refusal(one("F32", "[99999999999999999999]", "[0,8]", sixteen))
             .find("where a whole number should be") != std::string::npos);
   CHECK(refusal(one("U64", "[2]", "[0,16]", std::string(16, '\xff'))) ==
-        "the unsigned number 18446744073709551615 does not fit an int64");
+        "the unsigned number 18446744073709551615 does not fit an int64"sv);
   const std::string x = R"("x":{"dtype":"F32","shape":[2],"data_offsets":[0,8]})";
   CHECK(refusal(file("{" + x + R"(,"y":{"dtype":"F32","shape":[3],"data_offsets":[4,16]}})", sixteen)) ==
-        "'y' begins at 4, and what stands before it ends at 8");
+        "'y' begins at 4, and what stands before it ends at 8"sv);
   CHECK(refusal(file("{" + x + R"(,"x":{"dtype":"F32","shape":[2],"data_offsets":[8,16]}})", sixteen)) ==
-        "has two tensors 'x'");
+        "has two tensors 'x'"sv);
 }
 
 TEST_CASE("safetensors: a damaged header is told where") {
   const auto refused = [](const std::string& header) { return refusal(file(header, sixteen)); };
-  CHECK(refused("") == "in the header: it ends where a '{' should be");
-  CHECK(refused("[]") == "in the header: '[]' where a '{' should be");
-  CHECK(refused("{} x") == "in the header: text after its closing brace");
-  CHECK(refused(R"({"x":1})") == "in the header: '1}' where a '{' should be");
+  CHECK(refused("") == "in the header: it ends where a '{' should be"sv);
+  CHECK(refused("[]") == "in the header: '[]' where a '{' should be"sv);
+  CHECK(refused("{} x") == "in the header: text after its closing brace"sv);
+  CHECK(refused(R"({"x":1})") == "in the header: '1}' where a '{' should be"sv);
   CHECK(refused(R"({"x":{"dtype":"F32","shape":[4]}})") ==
-        "in the header: 'x' must have dtype, shape and two data_offsets");
+        "in the header: 'x' must have dtype, shape and two data_offsets"sv);
   CHECK(refused(R"({"x":{"dtype":"F32","shape":[4],"data_offsets":[0]}})") ==
-        "in the header: 'x' must have dtype, shape and two data_offsets");
+        "in the header: 'x' must have dtype, shape and two data_offsets"sv);
   CHECK(refused(R"({"x":{"dtype":"F32","shape":[4],"data_offsets":[0,16],"more":1}})") ==
-        "in the header: 'x' has an unknown key 'more'");
+        "in the header: 'x' has an unknown key 'more'"sv);
   CHECK(refused(R"({"x":{"dtype":"F8_E4M3","shape":[16],"data_offsets":[0,16]}})") ==
-        "'x' has elements of type 'F8_E4M3'; F64, F32, F16, BF16, BOOL and integers can be read");
+        "'x' has elements of type 'F8_E4M3'; F64, F32, F16, BF16, BOOL and integers can be read"sv);
   CHECK(refused(R"({"x":{"dtype":"F32","shape":[4.0],"data_offsets":[0,16]}})") ==
-        "in the header: '.0],\"data_offset' where a ']' should be");
-  CHECK(refused(R"({"x\q":{}})") == "in the header: an unknown escape '\\q'");
+        "in the header: '.0],\"data_offset' where a ']' should be"sv);
+  CHECK(refused(R"({"x\q":{}})") == "in the header: an unknown escape '\\q'"sv);
   CHECK(refused(R"({"\u12":{}})").find("where four hexadecimal digits should be") != std::string::npos);
-  CHECK(refused(R"({"\ud800":{}})") == "in the header: half a surrogate pair");
-  CHECK(refused(R"({"\ud800\u0041":{}})") == "in the header: half a surrogate pair");
-  CHECK(refused("{\"a\nb\":{}}") == "in the header: a control character in a string");
-  CHECK(refused(R"({"x)") == "in the header: it ends where the end of a string should be");
-  CHECK(refused(R"({"x\)") == "in the header: it ends where an escaped character should be");
+  CHECK(refused(R"({"\ud800":{}})") == "in the header: half a surrogate pair"sv);
+  CHECK(refused(R"({"\ud800\u0041":{}})") == "in the header: half a surrogate pair"sv);
+  CHECK(refused("{\"a\nb\":{}}") == "in the header: a control character in a string"sv);
+  CHECK(refused(R"({"x)") == "in the header: it ends where the end of a string should be"sv);
+  CHECK(refused(R"({"x\)") == "in the header: it ends where an escaped character should be"sv);
 }
 
 TEST_CASE("safetensors: cut short anywhere it is refused, and any byte may be wrong") {
   const Folder folder;
   save_safetensors(folder.path("good"), {{"w", arange<double>(3)}, {"b", Tensor<bool>{true, false}}});
   const std::string good = testing::read_bytes(folder.path("good"));
-  for (std::size_t size = 0; size < good.size(); ++size) CHECK(refusal(good.substr(0, size)) != "");
+  for (std::size_t size = 0; size < good.size(); ++size) CHECK(refusal(good.substr(0, size)) != ""sv);
   for (std::size_t at = 0; at < good.size(); ++at) {
     for (int change : {0x01, 0x80, 0xff}) {
       std::string bytes = good;

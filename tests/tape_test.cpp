@@ -48,7 +48,7 @@ TEST_CASE("tape: what backward refuses, and what it says (row 36)") {
   CHECK(tape.backward(y, Tensor<double>{1, 10})[x].to_vector() == std::vector<double>{2, 30});
   CHECK(message<ShapeError>([&] {
           tape.backward(y, zeros<double>({2, 1}));
-        }) == "backward: the arriving gradient has shape (2, 1), the output (2,); they must be equal");
+        }) == "backward: the arriving gradient has shape (2, 1), the output (2,); they must be equal"sv);
   CHECK(message<GradientError>([&] { tape.backward(sum(other)); }).find("is not on this tape") !=
         std::string::npos);
   auto grad = tape.backward(sum(y));
@@ -68,7 +68,7 @@ TEST_CASE("tape: a watched intermediate keeps its gradient; a watched tensor the
   CHECK(grad[h].at({0}) == doctest::Approx(2 * std::exp(1.0)));
   CHECK(grad[unused].to_vector() == std::vector<double>{0, 0, 0});
   CHECK(grad[unused].shape() == unused.shape());
-  CHECK(tape.name(0) == "x");
+  CHECK(tape.name(0) == "x"sv);
 }
 
 TEST_CASE("tape: copies of a tensor are the tensor; detach is not") {
@@ -158,7 +158,7 @@ TEST_CASE("tape: an error inside a pullback names its record") {
   auto y = record(odd_op, x * 1, wrt(x, [](const auto&) { return zeros<double>({2}); }));
   CHECK(message<GradientError>([&] { tape.backward(sum(y)); }) ==
         "backward: in record 2 (test: odd, shape (3,)): sum_to: shape (2,) cannot be summed to (3,), which "
-        "does not broadcast to it");
+        "does not broadcast to it"sv);
 }
 
 TEST_CASE("tape: a million chained operations are differentiated and freed without recursion (row 37)") {

@@ -25,7 +25,7 @@ TEST_CASE("tensor: braces are values at every depth, and one element is not a nu
   CHECK(Tensor<double>{1, 2.5f, 3L}.at({1}) == 2.5);
   CHECK(message<ShapeError>([] {
           Tensor<double>{{1, 2}, {3}};
-        }) == "tensor: ragged braces: a list of 1 where its neighbours have 2 (depth 1)");
+        }) == "tensor: ragged braces: a list of 1 where its neighbours have 2 (depth 1)"sv);
   CHECK(message<ShapeError>([] {
           Tensor<double>{{1, 2}, 3};
         }).find("a number stands among lists") != std::string::npos);
@@ -43,7 +43,7 @@ TEST_CASE("tensor: default and moved-from tensors have shape (0,) and every acce
   CHECK((x + 1).shape() == Shape{0});
   CHECK(x.reshape({0, 3}).shape() == Shape{0, 3});
   CHECK(message<IndexError>([&] { y.at({0}); }) ==
-        "at: index 0 on axis 0 of shape (0,); it must be in 0 to -1");
+        "at: index 0 on axis 0 of shape (0,); it must be in 0 to -1"sv);
   CHECK(message<ShapeError>([&] { x.item(); }).find("item: shape (0,) has 0 elements") == 0);
 }
 
@@ -68,10 +68,10 @@ TEST_CASE("tensor: impossible shapes throw before anything is allocated (row 39)
   CHECK(message<ShapeError>([&] {
           zeros<float>({std::int64_t{1} << 32, std::int64_t{1} << 32});
         }).find("2^63") != std::string::npos);
-  CHECK(message<ShapeError>([&] { zeros<float>({-1}); }) == "zeros: (-1,) has a negative size");
+  CHECK(message<ShapeError>([&] { zeros<float>({-1}); }) == "zeros: (-1,) has a negative size"sv);
   CHECK(message<ShapeError>([&] {
           zeros<float>({1, 1, 1, 1, 1, 1, 1});
-        }) == "shape: 7 axes; a tensor has at most 6");
+        }) == "shape: 7 axes; a tensor has at most 6"sv);
   CHECK(message<Error>([&] { zeros<float>({huge / 8}); }).find("memory") == 0);
   CHECK(zeros<float>({0, huge, 4}).numel() == 0);
 }
@@ -101,10 +101,10 @@ TEST_CASE("views: reshape is a view where strides can say it and a copy where no
   CHECK(x.reshape({-1, 2}).shape() == Shape{3, 2});
   CHECK(zeros<double>({2, 0}).reshape({0, 5}).shape() == Shape{0, 5});
   CHECK(message<ShapeError>([&] { x.reshape({4}); }) ==
-        "reshape: shape (2, 3) has 6 elements and (4,) has 4; they must be equal");
+        "reshape: shape (2, 3) has 6 elements and (4,) has 4; they must be equal"sv);
   CHECK(message<ShapeError>([&] {
           x.reshape({-1, -1});
-        }) == "reshape: (-1, -1) leaves two sizes open; only one may be -1");
+        }) == "reshape: (-1, -1) leaves two sizes open; only one may be -1"sv);
   CHECK(message<ShapeError>([&] { x.reshape({-1, 4}); }).find("do not divide") != std::string::npos);
   CHECK(message<ShapeError>([&] {
           zeros<double>({0}).reshape({-1, 0});
@@ -127,15 +127,15 @@ TEST_CASE("views: slices, selections and turns, forwards and backwards") {
   CHECK(contiguous(x.T()).is_contiguous());
 
   CHECK(message<ValueError>([&] { x.slice(0, 0, 3, 0); }) ==
-        "slice: step 0; it must be positive (flip() turns an axis round)");
+        "slice: step 0; it must be positive (flip() turns an axis round)"sv);
   CHECK(message<IndexError>([&] { x[3]; }) ==
-        "select: index 3 on axis 0 of shape (3, 4); it must be in -3 to 2");
+        "select: index 3 on axis 0 of shape (3, 4); it must be in -3 to 2"sv);
   CHECK(message<IndexError>([&] { x.transpose(0, 2); }) ==
-        "transpose: axis 2 is out of range for shape (3, 4); it has axes -2 to 1");
+        "transpose: axis 2 is out of range for shape (3, 4); it has axes -2 to 1"sv);
   CHECK(message<ShapeError>([&] { x.unsqueeze(0).T(); }).find("T: shape (1, 3, 4)") == 0);
   CHECK(message<ValueError>([&] {
           permute(x, {0, 0});
-        }) == "permute: axis 0 is named twice for shape (3, 4); name each once");
+        }) == "permute: axis 0 is named twice for shape (3, 4); name each once"sv);
   CHECK(message<ShapeError>([&] { permute(x, {0}); }).find("permute: 1 axes for shape (3, 4)") == 0);
   CHECK(message<ShapeError>([&] { squeeze(x, 0); }).find("squeeze: axis 0 of shape (3, 4) has size 3") == 0);
   CHECK(message<ShapeError>([&] {
@@ -157,7 +157,7 @@ TEST_CASE("arithmetic: NumPy's broadcasting, and its errors") {
           counting({2, 3}) + counting({2, 4});
         }) ==
         "add: shapes (2, 3) and (2, 4) do not broadcast: sizes 3 and 4 meet on axis -1; they must be equal, "
-        "or one of them 1");
+        "or one of them 1"sv);
   CHECK(message<ShapeError>([] {
           zeros<double>({0, 3}) + counting({2, 3});
         }).find("sizes 0 and 2 meet on axis -2") != std::string::npos);
@@ -182,7 +182,7 @@ TEST_CASE("conversion: to<>() says what it would lose") {
   CHECK(to<double>(Tensor<bool>{true, false}).to_vector() == std::vector<double>{1, 0});
   CHECK(to<std::int64_t>(Tensor<double>{-2.9}).item() == -2);
   CHECK(message<ValueError>([] { to<std::int64_t>(Tensor<double>{NaN}); }) ==
-        "to<int64>: nan does not fit a 64-bit integer");
+        "to<int64>: nan does not fit a 64-bit integer"sv);
   Tensor<double> x{1, 2};
   Tape<double> tape;
   tape.watch(x);
@@ -198,10 +198,10 @@ TEST_CASE("joining: cat, stack and split are each other's reverse") {
   CHECK(stack<double>({a, a}, -1).shape() == Shape{2, 3, 2});
   CHECK(equal(cat(split(counting({5, 2}), 2, 0), 0), counting({5, 2})));
   CHECK(split(a, std::vector<std::int64_t>{1, 2}, 1)[1].shape() == Shape{2, 2});
-  CHECK(message<ValueError>([] { cat<double>({}); }) == "cat: no tensors; give at least one");
+  CHECK(message<ValueError>([] { cat<double>({}); }) == "cat: no tensors; give at least one"sv);
   CHECK(message<ShapeError>([&] {
           cat<double>({a, b.T()}, 0);
-        }) == "cat: shapes (2, 3) and (3, 1); all sizes but those along axis 0 must be equal");
+        }) == "cat: shapes (2, 3) and (3, 1); all sizes but those along axis 0 must be equal"sv);
   CHECK(message<ShapeError>([&] {
           split(a, std::vector<std::int64_t>{1, 1}, 1);
         }).find("add up to 2") != std::string::npos);

@@ -8,6 +8,7 @@
 
 #include <exception>
 #include <string>
+#include <string_view>
 
 #include "tapehead/error.hpp"
 
@@ -16,6 +17,15 @@ template <>
 struct doctest::StringMaker<const char*> {
   static String convert(const char* text) { return text ? text : "nullptr"; }
 };
+
+template <>
+struct doctest::StringMaker<std::string_view> {
+  static String convert(std::string_view text) {
+    return String(text.data(), static_cast<unsigned>(text.size()));
+  }
+};
+/// Tests compare with "text"sv: doctest compiles a comparison with "text" anew for each length of text.
+using std::string_view_literals::operator""sv;
 
 namespace testing {
 
@@ -32,7 +42,7 @@ std::string caught() {
 }
 
 /// The message of the E that f() throws, or in brackets what happened instead, so that one comparison checks
-/// type and text: CHECK(message<ShapeError>([&] { matmul(a, b); }) == "matmul: (2, 3) @ (4, 5): …").
+/// type and text: CHECK(message<ShapeError>([&] { matmul(a, b); }) == "matmul: (2, 3) @ (4, 5): …"sv).
 template <class E = tapehead::Error, class F>
 std::string message(const F& f) {
   try {

@@ -50,7 +50,7 @@ TEST_CASE("trace: the tape as a table") {
         " 9  div_number  y = x / s                              #8            (6, 6)\n"
         "10  softmax     A = exp(S - max S) / Σ exp(S - max S)  #9      A     (6, 6)  288 B\n"
         "11  matmul      C = A B                                A, V    O     (6, 4)  480 B\n"
-        "12 records; 2016 B kept alive in 8 tensors\n");
+        "12 records; 2016 B kept alive in 8 tensors\n"sv);
 }
 
 TEST_CASE("trace: with the norms of one backward pass") {
@@ -87,12 +87,12 @@ TEST_CASE("trace: what a pullback keeps alive is what it captured, masks and ind
     const std::string text = tape.print(), last = text.substr(text.rfind("records; ") + 9);
     return last.substr(0, last.find(" kept"));
   };
-  CHECK(saves([](auto x) { return x + x; }) == "0 B");
-  CHECK(saves([](auto x) { return x * x; }) == "48 B");
-  CHECK(saves([](auto x) { return exp(x); }) == "48 B");
-  CHECK(saves([](auto x) { return masked_fill(x, Tensor<bool>{true, false, true}, 0); }) == "3 B");
-  CHECK(saves([](auto x) { return gather(x, 1, Tensor<std::int64_t>{{0, 1}, {2, 2}}); }) == "32 B");
-  CHECK(saves([](auto x) { return matmul(x, zeros<double>({3, 1000})); }) == "23.5 KiB");
+  CHECK(saves([](auto x) { return x + x; }) == "0 B"sv);
+  CHECK(saves([](auto x) { return x * x; }) == "48 B"sv);
+  CHECK(saves([](auto x) { return exp(x); }) == "48 B"sv);
+  CHECK(saves([](auto x) { return masked_fill(x, Tensor<bool>{true, false, true}, 0); }) == "3 B"sv);
+  CHECK(saves([](auto x) { return gather(x, 1, Tensor<std::int64_t>{{0, 1}, {2, 2}}); }) == "32 B"sv);
+  CHECK(saves([](auto x) { return matmul(x, zeros<double>({3, 1000})); }) == "23.5 KiB"sv);
 }
 
 TEST_CASE("trace: attention keeps its weights alive, the fused kernel does not") {
@@ -107,9 +107,9 @@ TEST_CASE("trace: attention keeps its weights alive, the fused kernel does not")
     return last.substr(0, last.find(" kept"));
   };
   CHECK(saves([](auto Q, auto K, auto V) { return attention(Q, K, V).out; }) ==
-        "70.0 KiB");  // Q, K, V and the weights
+        "70.0 KiB"sv);  // Q, K, V and the weights
   CHECK(saves([](auto Q, auto K, auto V) { return flash_attention(Q, K, V).out; }) ==
-        "8704 B");  // Q, K, V, O and L
+        "8704 B"sv);  // Q, K, V, O and L
 }
 
 TEST_CASE("trace: a long tape shows its beginning and its end") {
@@ -125,7 +125,7 @@ TEST_CASE("trace: a long tape shows its beginning and its end") {
   CHECK(has(text, "\n 901  neg        y = -x   #900"));
   CHECK(has(text, "\n1001 records; 0 B kept alive in 0 tensors\n"));
   CHECK(Tape<float>().print() ==
-        "#  operation  formula  inputs  name  shape  saves\n0 records; 0 B kept alive in 0 tensors\n");
+        "#  operation  formula  inputs  name  shape  saves\n0 records; 0 B kept alive in 0 tensors\n"sv);
 }
 
 TEST_CASE("trace: as a graph") {
@@ -148,7 +148,7 @@ TEST_CASE("trace: as a graph") {
         "  n0 -> n3;\n"
         "  n4 [label=\"sum\\n()\"];\n"
         "  n3 -> n4;\n"
-        "}\n");
+        "}\n"sv);
   CHECK(tape.mermaid() ==
         "flowchart TD\n"
         "  n0([\"a<br>(2,)\"])\n"
@@ -160,7 +160,7 @@ TEST_CASE("trace: as a graph") {
         "  n2 --> n3\n"
         "  n0 --> n3\n"
         "  n4[\"sum<br>()\"]\n"
-        "  n3 --> n4\n");
+        "  n3 --> n4\n"sv);
 }
 
 TEST_CASE("trace: as a figure") {
@@ -188,10 +188,10 @@ TEST_CASE("trace: as a figure") {
     const auto end = svg.find(">" + text + "</text>"), begin = svg.rfind("y='", end) + 3;
     return svg.substr(begin, svg.find('\'', begin) - begin);
   };
-  CHECK(row_of("a") == "62");
-  CHECK(row_of("late") == "132");
-  CHECK(row_of("c = mul") == "132");
-  CHECK(row_of("sum") == "272");
+  CHECK(row_of("a") == "62"sv);
+  CHECK(row_of("late") == "132"sv);
+  CHECK(row_of("c = mul") == "132"sv);
+  CHECK(row_of("sum") == "272"sv);
 
   // A way past a row goes around its boxes: x is used by exp, and again one row below.
   {
@@ -253,16 +253,16 @@ TEST_CASE("explain: unnamed ways, a value used twice, the output itself, what do
         " norm   share  route\n"
         "7.873  63.8 %  exp #3\n"
         "2.236  18.1 %  mul #2 (use 1)\n"
-        "2.236  18.1 %  mul #2 (use 2)\n");
+        "2.236  18.1 %  mul #2 (use 2)\n"sv);
   CHECK(why.routes[0].records == std::vector<int>{3});
   CHECK(
       explain(grad, y).text() ==
-      "gradient of #2, shape (2,): norm 1.414, by 1 route\n norm    share  route\n1.414  100.0 %  add #4\n");
-  CHECK(explain(grad, out).text() == "gradient of #5, shape (): norm 1, where backward began\n");
+      "gradient of #2, shape (2,): norm 1.414, by 1 route\n norm    share  route\n1.414  100.0 %  add #4\n"sv);
+  CHECK(explain(grad, out).text() == "gradient of #5, shape (): norm 1, where backward began\n"sv);
   CHECK(explain(grad, other).text() ==
-        "gradient of other, shape (1,): norm 0, by no route: the output does not depend on it\n");
+        "gradient of other, shape (1,): norm 0, by no route: the output does not depend on it\n"sv);
   CHECK(explain(tape.backward(sum(y)), z).text() ==
-        "gradient of #3, shape (2,): norm 0, by no route: the output does not depend on it\n");
+        "gradient of #3, shape (2,): norm 0, by no route: the output does not depend on it\n"sv);
 }
 
 TEST_CASE("explain and print record nothing, on outer tapes either") {
@@ -295,16 +295,17 @@ TEST_CASE("explain: what it refuses") {
     }
     grad = tape.backward(sum(y));
     CHECK(explain(*grad, x, Routes::by_use).routes.size() == 2);
-    CHECK(message<ValueError>([&] { explain(*grad, x); }) ==
-          "explain: more than 256 routes; watch fewer of the results on the way, or ask for Routes::by_use");
+    CHECK(
+        message<ValueError>([&] { explain(*grad, x); }) ==
+        "explain: more than 256 routes; watch fewer of the results on the way, or ask for Routes::by_use"sv);
     CHECK(message<GradientError>([&] {
             explain(*grad, stranger);
           }).find("explain: the tape does not know this tensor of shape (1,)") == 0);
     Tape<double> another;
     another.watch(x);
     CHECK(message<GradientError>([&] { another.print(*grad); }) ==
-          "print: these gradients came by another tape");
+          "print: these gradients came by another tape"sv);
   }
   CHECK(message<GradientError>([&] { explain(*grad, x); }) ==
-        "gradients: the tape they came by is gone (or on another thread); look at them while it lives");
+        "gradients: the tape they came by is gone (or on another thread); look at them while it lives"sv);
 }

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <limits>
+#include <memory>
 #include <new>
+#include <utility>
 
 #include "tapehead/arithmetic.hpp"
 #include "tapehead/reduce.hpp"
@@ -90,7 +92,7 @@ Tape<T>::~Tape() {
   for (const Watched& w : watched_)
     w.tensor.header().storage->watchers.fetch_sub(1, std::memory_order_relaxed);
   for (const detail::Node<T>& node : nodes_)
-    for (detail::Edge<T>* edge = node.edges; edge != nullptr;) std::exchange(edge, edge->next)->~Edge<T>();
+    for (detail::Edge<T>* edge = node.edges; edge != nullptr;) std::destroy_at(std::exchange(edge, edge->next));
 }
 
 // Tensors born since the tape began are found by index, older ones in the short sorted list of those watched.

@@ -206,9 +206,14 @@ EOF
 bad() { "$scratch/bad" "$1" >"$scratch/log" 2>&1; }
 if $TAPEHEAD_COMPILE -O0 -w -I"$here" -c "$scratch/bad.cpp" -o "$scratch/bad.o" &&
   $TAPEHEAD_LINK "$scratch/bad.o" $parts $TAPEHEAD_LDLIBS -o "$scratch/bad"; then
-  is 'an endless loop passes' eval '! bad loop'
-  says "$scratch/log" 'Stopped: no result'
-  says "$scratch/log" 'It was in softmax_pullback, given'
+  case ${SANITIZE:-} in
+    *thread*) ;;  # it holds an alarm back until the program calls something
+    *)
+      is 'an endless loop passes' eval '! bad loop'
+      says "$scratch/log" 'Stopped: no result'
+      says "$scratch/log" 'It was in softmax_pullback, given'
+      ;;
+  esac
   is 'a throw of any kind passes' eval '! bad throw'
   says "$scratch/log" 'of a type that is not a std::exception'
   if [ -z "${SANITIZE:-}" ]; then  # these report crashes in their own words

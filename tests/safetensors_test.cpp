@@ -4,7 +4,6 @@
 
 #include "files.hpp"
 #include "tapehead/arithmetic.hpp"
-#include "tapehead/memory.hpp"
 #include "tapehead/views.hpp"
 #include "testing.hpp"
 
@@ -29,14 +28,8 @@ NamedTensors load(const std::string& bytes) {
   return load_safetensors(folder.write("x.safetensors", bytes));
 }
 std::string refusal(const std::string& bytes) {
-  const Folder folder;
-  const std::string path = folder.write("x.safetensors", bytes), start = "load_safetensors: '" + path + "': ";
-  reset_peak_memory();
-  const std::int64_t held = memory_use().bytes;
-  const std::string text = message<FileError>([&] { load_safetensors(path); });
-  CHECK(memory_use().peak_bytes - held <= static_cast<std::int64_t>(bytes.size()) + 4096);
-  CHECK(text.substr(0, start.size()) == start);
-  return text.substr(std::min(start.size(), text.size()));
+  return testing::refusal("load_safetensors: '", "': ", bytes,
+                          [](const std::string& path) { load_safetensors(path); });
 }
 const std::string sixteen(16, '\0');
 

@@ -89,8 +89,8 @@ LIB_SRC := $(sort $(wildcard src/*.cpp src/kernels/*.cpp))
 TEST_SRC := tests/main.cpp $(filter-out tests/main.cpp,$(sort $(wildcard tests/*.cpp)))
 # Files that are compiled as one (why: below): UNIT_folder/name, and what of the folder is in it. A file that no unit
 # has is one by itself.
-UNIT_src/tensors := tensor shape memory arrays views join select indexing tape gradcheck gradcheck_causes jacobian \
-  profile
+UNIT_src/tensors := tensor shape memory arrays views join select indexing tape gradcheck gradcheck_causes \
+  differences jacobian profile
 UNIT_src/operations := arithmetic elementwise math low_precision matmul einsum reduce softmax norm loss dropout rope
 UNIT_src/attention := attention masks sdpa flash fused varlen linear_attention flex cache paged_cache prefix_tree
 UNIT_src/models := nn_attention nn_gpt nn_layers nn_module optim npy npz safetensors inflate plot plot_canvas \

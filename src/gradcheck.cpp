@@ -7,6 +7,7 @@
 #include <limits>
 #include <random>
 
+#include "differences.hpp"
 #include "tapehead/arithmetic.hpp"
 #include "tapehead/error.hpp"
 #include "tapehead/reduce.hpp"
@@ -15,14 +16,6 @@
 namespace tapehead {
 namespace detail {
 namespace {
-
-using Values = std::vector<double>;
-using Inputs = std::vector<Tensor<double>>;
-
-// A slope along some direction, and what rounding leaves uncertain of it.
-struct Slope {
-  double value = 0, noise = 0;
-};
 
 // Uniform in ±[0.5, 1.5): no weight is so small that an error under it would be missed.
 Tensor<double> random_weights(const Shape& shape, std::mt19937_64& random) {
@@ -33,8 +26,6 @@ Tensor<double> random_weights(const Shape& shape, std::mt19937_64& random) {
   }
   return w;
 }
-
-double power_of_two(double x) { return std::exp2(std::round(std::log2(x))); }
 
 // The gradients of Σ dy ⊙ f(x) by the tape; zeros where f's result is not recorded.
 Inputs gradients(const CheckedFunction& f, const Inputs& x, const Tensor<double>& dy) {
@@ -50,76 +41,6 @@ Inputs gradients(const CheckedFunction& f, const Inputs& x, const Tensor<double>
   }
   return dx;
 }
-
-// f at a point, seen as one number Σ dy ⊙ f(x), whose slopes are measured.
-class Measured {
- public:
-  Measured(const CheckedFunction& f, Inputs x, Tensor<double> dy, const GradcheckOptions& o)
-      : f_(f), x_(std::move(x)), dy_(std::move(dy)), points_(o.points) {
-    h_ = power_of_two(o.step > 0 ? o.step : o.points == 4 ? 0x1p-10 : 0x1p-17);
-  }
-
-  // The step of element i of an argument is h times this.
-  static double unit(double x) { return std::exp2(std::ceil(std::log2(std::max(1.0, std::abs(x))))); }
-  double step() const { return h_; }
-
-  /// d/dt Σ weights ⊙ f(x + t v), v in argument k, by central differences.
-  Slope slope(std::size_t k, const Values& v, const Tensor<double>& weights) const {
-    const Slope near = difference(k, v, h_, weights);
-    if (points_ == 2) return near;
-    const Slope far = difference(k, v, 2 * h_, weights);
-    return {(4 * near.value - far.value) / 3, (4 * near.noise + far.noise) / 3};
-  }
-  Slope slope(std::size_t k, const Values& v) const { return slope(k, v, dy_); }
-
-  // Whether f has a kink or a jump within the difference. The slopes to the left and to the right differ by h
-  // f'' where f is smooth: halving h halves it. An error of the slope that a kink caused shows up here in
-  // full, at one of the scales.
-  bool kink(std::size_t k, const Values& v, double error) const {
-    double odd = 0, h = points_ == 4 ? 2 * h_ : h_, wide = bend(k, v, h);
-    for (int halving = 0; halving < 3; ++halving) {
-      const double half = bend(k, v, h /= 2);
-      odd = std::max(odd, std::abs(wide - 2 * half));
-      wide = half;
-    }
-    return !(odd <= 0.5 * error);
-  }
-
-  const Inputs& x() const { return x_; }
-  const Tensor<double>& dy() const { return dy_; }
-
- private:
-  Values at(std::size_t k, const Values& v, double t) const {
-    Inputs moved = x_;
-    Values values = x_[k].to_vector();
-    for (std::size_t i = 0; i < values.size(); ++i)
-      if (v[i] != 0) values[i] += t * v[i];
-    moved[k] = from_vector(values, x_[k].shape());
-    return f_(moved).to_vector();
-  }
-  Slope difference(std::size_t k, const Values& v, double h, const Tensor<double>& weights) const {
-    const Values right = at(k, v, h), left = at(k, v, -h), w = weights.to_vector();
-    Slope s;
-    for (std::size_t i = 0; i < right.size(); ++i) {
-      if (right[i] == left[i]) continue;
-      s.value += w[i] * (right[i] - left[i]);
-      s.noise += std::abs(w[i]) * std::max(std::abs(right[i]), std::abs(left[i]));
-    }
-    return {s.value / (2 * h), s.noise * 4 * std::numeric_limits<double>::epsilon() / h};
-  }
-  double bend(std::size_t k, const Values& v, double h) const {
-    const Values right = at(k, v, h), here = at(k, v, 0), left = at(k, v, -h), w = dy_.to_vector();
-    double sum = 0;
-    for (std::size_t i = 0; i < w.size(); ++i) sum += w[i] * ((right[i] - here[i]) - (here[i] - left[i]));
-    return sum / h;
-  }
-
-  const CheckedFunction& f_;
-  Inputs x_;
-  Tensor<double> dy_;
-  int points_;
-  double h_;
-};
 
 std::string place(const std::string& name, const Shape& shape, std::size_t flat) {
   if (shape.rank() == 0) return name;

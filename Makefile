@@ -95,13 +95,14 @@ UNIT_src/operations := arithmetic elementwise math low_precision matmul einsum r
 UNIT_src/attention := attention masks sdpa flash fused varlen linear_attention flex cache paged_cache prefix_tree
 UNIT_src/models := nn_attention nn_gpt nn_layers nn_module optim npy npz safetensors inflate plot plot_canvas \
   plot_heatmap trace trace_svg print
-UNIT_tests/attention := attention golden_attention linear_attention flex qkvpacked cache paged_cache nn gpt optim
+UNIT_tests/attention := attention golden_attention linear_attention flex qkvpacked cache paged_cache nn \
+  nn_attention gpt optim
 UNIT_tests/operations := dropout einsum elementwise indexing loss low_precision norm operations recorded rope \
   gradcheck random_graphs required_behaviours required_behaviours_autograd
 UNIT_tests/tensors := first_page golden_random random tape tensor trace profile exchange golden_files \
   golden_operations npy npz print safetensors plot plot_heatmap
 UNIT_tests/kernels := kernels_dropout kernels_flash kernels_flash_answers kernels_gemm kernels_gemm_bf16 \
-  kernels_parallel kernels_rows kernels_tile_product kernels_vmath
+  kernels_gemm_others kernels_parallel kernels_rows kernels_tile_product kernels_vmath
 UNITS := $(if $(filter 0,$(PRECOMPILED)),,$(sort $(patsubst UNIT_%,%,$(filter UNIT_src/% UNIT_tests/%,$(.VARIABLES)))))
 # Who changes a file will change it again: it leaves its unit for as long as the build folder lives. Where more than two
 # have changed at once they stay, and the unit is compiled again.

@@ -14,82 +14,16 @@
 #include <type_traits>
 #include <vector>
 
-#include "kernels/gemm_bf16.hpp"
-#include "kernels/gemm_ladder.hpp"
+#include "gemm_problem.hpp"
 #include "kernels/vec.hpp"
 #include "testing.hpp"
 #include "threads.hpp"
 
 using namespace tapehead::kernels;
 using std::int64_t;
+using namespace gemm_test;
 
 namespace {
-
-template <class T>
-constexpr T infinity = std::numeric_limits<T>::infinity();
-template <class T>
-constexpr T not_a_number = std::numeric_limits<T>::quiet_NaN();
-
-template <std::size_t N>
-using Sizes = std::vector<std::array<int64_t, N>>;
-
-/// The next of a fixed sequence of numbers in (-1, 1).
-double next() {
-  static std::uint64_t s = 88172645463325252u;
-  s ^= s << 13, s ^= s >> 7, s ^= s << 17;
-  return static_cast<double>(s >> 11) * 0x1p-52 - 1;
-}
-
-/// How a matrix lies in memory.
-enum class Layout { rows, columns, padded, one_row, one_column, one_number, reversed, every_other };
-constexpr Layout all_layouts[] = {Layout::rows,     Layout::columns,    Layout::padded,
-                                  Layout::one_row,  Layout::one_column, Layout::one_number,
-                                  Layout::reversed, Layout::every_other};
-
-/// An m x n matrix of some layout, at any address that T allows, NaN wherever it has no elements.
-template <class T>
-struct Operand {
-  std::vector<T> memory;
-  int64_t rows, cols, origin, row, col;
-
-  Operand(int64_t m, int64_t n, Layout layout, int64_t shift = 0)
-      : rows(m), cols(n), origin(shift), row(n), col(1) {
-    if (layout == Layout::columns) row = 1, col = m;
-    if (layout == Layout::padded) row = n + 3;
-    if (layout == Layout::one_row) row = 0;
-    if (layout == Layout::one_column) row = 1, col = 0;
-    if (layout == Layout::one_number) row = col = 0;
-    if (layout == Layout::every_other) row = 2 * n + 1, col = 2;
-    if (layout == Layout::reversed) row = -n, col = -1, origin += std::max<int64_t>(m * n - 1, 0);
-    const int64_t span =
-        std::abs(row) * std::max<int64_t>(m - 1, 0) + std::abs(col) * std::max<int64_t>(n - 1, 0) + 1;
-    memory.assign(static_cast<std::size_t>(shift + span), not_a_number<T>);
-    for (int64_t i = 0; i < m; ++i)
-      for (int64_t j = 0; j < n; ++j) at(i, j) = static_cast<T>(next());
-  }
-  const T* data() const { return memory.data() + origin; }
-  T& at(int64_t i, int64_t j) { return memory[static_cast<std::size_t>(origin + i * row + j * col)]; }
-  T at(int64_t i, int64_t j) const { return memory[static_cast<std::size_t>(origin + i * row + j * col)]; }
-
-  /// The same numbers, row by row.
-  Operand plain() const {
-    Operand copy(rows, cols, Layout::rows);
-    for (int64_t i = 0; i < rows; ++i)
-      for (int64_t j = 0; j < cols; ++j) copy.at(i, j) = at(i, j);
-    return copy;
-  }
-};
-
-template <class T>
-void multiply(const Operand<T>& A, const Operand<T>& B, T* C, int64_t c_row, bool accumulate = false) {
-  gemm(A.rows, B.cols, A.cols, A.data(), A.row, A.col, B.data(), B.row, B.col, C, c_row, accumulate);
-}
-
-/// Equal as numbers, with the same sign of zero; NaN equals NaN.
-template <class T>
-bool same(T a, T b) {
-  return std::isnan(a) ? std::isnan(b) : a == b && std::signbit(a) == std::signbit(b);
-}
 
 /// Checks C (+)= A B against plain loops in double (for double itself: in long double, where that is wider),
 /// within the bound that gemm.hpp states, and that nothing beside C was written. `shift` moves all three off
@@ -103,7 +37,7 @@ void check(int64_t m, int64_t n, int64_t k, Layout a = Layout::rows, Layout b = 
   CAPTURE(static_cast<int>(a));
   CAPTURE(static_cast<int>(b));
   using Wide = std::conditional_t<sizeof(T) == 4, double, long double>;
-  const Operand<T> A(m, k, a, shift), B(k, n, b, shift);
+  const Factor<T> A(m, k, a, shift), B(k, n, b, shift);
   const int64_t c_row = n + 2;
   std::vector<T> C(static_cast<std::size_t>(shift + m * c_row + 2)), before;
   for (T& x : C) x = static_cast<T>(next());
@@ -133,12 +67,6 @@ void check(int64_t m, int64_t n, int64_t k, Layout a = Layout::rows, Layout b = 
   CHECK(worst <= reference * gemm_error(k));
   CHECK(untouched);
 }
-
-/// Until the end of the scope, nothing is multiplied on a matrix unit.
-struct InVectors {
-  InVectors() { use_bf16(false); }
-  ~InVectors() { use_bf16(true); }
-};
 
 /// n numbers that end where a page begins which nobody may touch.
 template <class T>
@@ -220,7 +148,7 @@ TEST_CASE_TEMPLATE("gemm: an element has the same bits on every path of vectors"
     for (Layout b : all_layouts) {
       CAPTURE(static_cast<int>(a));
       CAPTURE(static_cast<int>(b));
-      const Operand<T> A(m, k, a), B(k, n, b), plain_A = A.plain(), plain_B = B.plain();
+      const Factor<T> A(m, k, a), B(k, n, b), plain_A = A.plain(), plain_B = B.plain();
       std::vector<T> whole(size), copy(size), part(size);
       multiply(A, B, whole.data(), n);
       multiply(plain_A, plain_B, copy.data(), n);
@@ -300,7 +228,7 @@ TEST_CASE_TEMPLATE("gemm: infinity, NaN, zero and subnormal spread as in plain l
       for (T x : specials)
         for (bool in_A : {true, false}) {
           // One special number, small integers besides: every sum is exact, so its order does not matter.
-          Operand<T> A(m, k, layout), B(k, n, layout);
+          Factor<T> A(m, k, layout), B(k, n, layout);
           for (int64_t i = 0; i < m; ++i)
             for (int64_t p = 0; p < k; ++p) A.at(i, p) = static_cast<T>((i + 2 * p) % 5 - 2);
           for (int64_t p = 0; p < k; ++p)
@@ -328,58 +256,13 @@ TEST_CASE_TEMPLATE("gemm: infinity, NaN, zero and subnormal spread as in plain l
   CHECK(c == tiny);
 }
 
-TEST_CASE_TEMPLATE("gemm_batch: each product is the one gemm gives", T, float, double) {
-  for (const auto& of : Sizes<4>{{5, 6, 8, 6}, {40, 17, 33, 65}, {3, 130, 150, 140}, {70, 1, 64, 64}}) {
-    const int64_t batch = of[0], m = of[1], n = of[2], k = of[3];
-    for (bool accumulate : {false, true}) {
-      const Operand<T> A(batch * m, k, Layout::rows), B(batch * k, n, Layout::padded);
-      std::vector<int64_t> a_at, b_at;
-      for (int64_t b = 0; b < batch; ++b) {
-        a_at.push_back((batch - 1 - b) * m * k);  // in reverse
-        b_at.push_back(b / 2 * k * B.row);        // two share one
-      }
-      std::vector<T> C(static_cast<std::size_t>(batch * m * n), T(0.25)), one = C;
-      gemm_batch(batch, m, n, k, A.data(), a_at.data(), A.row, A.col, B.data(), b_at.data(), B.row, B.col,
-                 C.data(), accumulate);
-      for (int64_t b = 0; b < batch; ++b) {
-        const auto i = static_cast<std::size_t>(b);
-        gemm(m, n, k, A.data() + a_at[i], A.row, A.col, B.data() + b_at[i], B.row, B.col,
-             one.data() + b * m * n, n, accumulate);
-      }
-      CHECK(C == one);
-    }
-  }
-}
-
-TEST_CASE_TEMPLATE("gemm_row: the row is what the product is added to", T, float, double) {
-  const InVectors vectors;  // on a matrix unit it is what the sums start from: kernels_gemm_bf16_test.cpp
-  for (const auto& of :
-       Sizes<3>{{7, 70, 20}, {50, 17, 800}, {1, 40, 9}, {40, 1, 9}, {1, 1, 5}, {6, 5, 0}, {300, 130, 400}}) {
-    const int64_t m = of[0], n = of[1], k = of[2];
-    CAPTURE(m);
-    CAPTURE(k);
-    const Operand<T> A(m, k, Layout::rows), B(k, n, Layout::columns), row(1, n, Layout::rows);
-    const int64_t c_row = n + 3;
-    std::vector<T> C(static_cast<std::size_t>(m * c_row), T(9)), filled = C, plain = C, none = C;
-    for (int64_t i = 0; i < m; ++i) std::copy_n(row.data(), n, filled.data() + i * c_row);
-    gemm_row<T>(m, n, k, A.data(), A.row, A.col, B.data(), B.row, B.col, row.data(), C.data(), c_row);
-    gemm<T>(m, n, k, A.data(), A.row, A.col, B.data(), B.row, B.col, filled.data(), c_row, true);
-    CHECK(C[static_cast<std::size_t>(n)] == T(9));  // nothing between the rows
-    CHECK(C == filled);
-    gemm<T>(m, n, k, A.data(), A.row, A.col, B.data(), B.row, B.col, plain.data(), c_row);
-    gemm_row<T>(m, n, k, A.data(), A.row, A.col, B.data(), B.row, B.col, static_cast<const T*>(nullptr),
-                none.data(), c_row);
-    CHECK(none == plain);
-  }
-}
-
 #ifdef _OPENMP
 TEST_CASE_TEMPLATE("gemm: the same bits for any number of threads", T, float, double) {
   const int before = omp_get_max_threads();
   for (const auto& of :
        Sizes<3>{{300, 310, 320}, {1000, 40, 200}, {13, 2000, 300}, {1, 3000, 700}, {2500, 1, 900}}) {
     const int64_t m = of[0], n = of[1], k = of[2];
-    const Operand<T> A(m, k, Layout::rows), B(k, n, Layout::rows);
+    const Factor<T> A(m, k, Layout::rows), B(k, n, Layout::rows);
     std::vector<T> one(static_cast<std::size_t>(m * n)), many(one.size());
     omp_set_num_threads(1);
     multiply(A, B, one.data(), n);
@@ -395,7 +278,7 @@ TEST_CASE_TEMPLATE("gemm: the same bits for any number of threads", T, float, do
 #endif
 
 TEST_CASE_TEMPLATE("gemm: from several threads at once", T, float, double) {
-  const Operand<T> A(150, 160, Layout::rows), B(160, 170, Layout::columns);
+  const Factor<T> A(150, 160, Layout::rows), B(160, 170, Layout::columns);
   std::vector<T> alone(150 * 170);
   multiply(A, B, alone.data(), 170);
   std::atomic<bool> ok = true;
@@ -408,36 +291,4 @@ TEST_CASE_TEMPLATE("gemm: from several threads at once", T, float, double) {
     if (C != alone) ok = false;
   }
   CHECK(ok.load());
-}
-
-TEST_CASE_TEMPLATE("ladder: every rung agrees with the one before", T, float, double) {
-  for (const auto& of :
-       Sizes<3>{{1, 1, 1}, {5, 7, 3}, {13, 33, 257}, {64, 64, 64}, {50, 530, 130}, {31, 9, 600}}) {
-    const int64_t m = of[0], n = of[1], k = of[2];
-    const Operand<T> A(m, k, Layout::rows), B(k, n, Layout::rows);
-    const auto size = static_cast<std::size_t>(m * n);
-    std::vector<T> sizes(size), rung(size), before(size);
-    for (int64_t i = 0; i < m; ++i)
-      for (int64_t p = 0; p < k; ++p)
-        for (int64_t j = 0; j < n; ++j)
-          sizes[static_cast<std::size_t>(i * n + j)] += std::abs(A.at(i, p) * B.at(p, j));
-    // Two sums of k products in different orders, each off by at most (k + 1) / 2 epsilon of what was summed.
-    const auto agrees = [&] {
-      bool ok = true;
-      for (std::size_t i = 0; i < size; ++i)
-        ok = ok && std::abs(rung[i] - before[i]) <=
-                       static_cast<T>(k + 2) * std::numeric_limits<T>::epsilon() * sizes[i];
-      before = rung;
-      return ok;
-    };
-    ladder::naive(m, n, k, A.data(), B.data(), before.data());
-    ladder::blocked(m, n, k, A.data(), B.data(), rung.data());
-    CHECK(agrees());
-    ladder::packed(m, n, k, A.data(), B.data(), rung.data());
-    CHECK(agrees());
-    ladder::vectors(m, n, k, A.data(), B.data(), rung.data());
-    CHECK(agrees());
-    multiply(A, B, rung.data(), n);
-    CHECK(agrees());
-  }
 }

@@ -3,21 +3,13 @@
 #include <cmath>
 #include <vector>
 
+#include "modules.hpp"
 #include "tapehead/tapehead.hpp"
 #include "testing.hpp"
 
 using namespace tapehead;
+using namespace modules;
 using testing::message;
-
-namespace {
-
-// Two ways to the same sums: a few ε.
-bool close(const Tensor<double>& a, const Tensor<double>& b) {
-  return a.shape() == b.shape() && allclose(a, b, 1e-13, 1e-13);
-}
-Tensor<double> randn(const Shape& shape, int seed = 1) { return NumpyRandom(seed).randn(shape); }
-
-}  // namespace
 
 TEST_CASE("linear attention: equal to its quadratic form, values and gradients, for every chunk") {
   const auto q = randn({2, 3, 11, 4}), k = randn({2, 3, 11, 4}, 2), v = randn({2, 3, 11, 5}, 3),

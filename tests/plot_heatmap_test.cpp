@@ -1,6 +1,5 @@
 #include <cmath>
 #include <cstdint>
-#include <limits>
 #include <string>
 #include <vector>
 
@@ -13,10 +12,6 @@ using namespace tapehead;
 using namespace testing;
 
 namespace {
-
-constexpr double inf = std::numeric_limits<double>::infinity();
-constexpr double NaN = std::numeric_limits<double>::quiet_NaN();
-constexpr double most = std::numeric_limits<double>::max();
 
 Tensor<double> row(const std::vector<double>& values) {
   return from_vector(values, {1, static_cast<std::int64_t>(values.size())});

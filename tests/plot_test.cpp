@@ -4,7 +4,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <limits>
 #include <locale>
 #include <string>
 #include <vector>
@@ -17,10 +16,6 @@ using namespace tapehead;
 using namespace testing;
 
 namespace {
-
-constexpr double inf = std::numeric_limits<double>::infinity();
-constexpr double NaN = std::numeric_limits<double>::quiet_NaN();
-constexpr double most = std::numeric_limits<double>::max();
 
 Series line(const std::vector<double>& x, const std::vector<double>& y, Style style = Style::line) {
   return {"a", x, y, style, {}};

@@ -1,6 +1,7 @@
 #pragma once
 // Figures read again, for the tests of what draws them.
 #include <cstddef>
+#include <limits>
 #include <map>
 #include <sstream>
 #include <string>
@@ -9,6 +10,11 @@
 #include "testing.hpp"
 
 namespace testing {
+
+// At the edge of what can be drawn, and beyond it.
+inline constexpr double inf = std::numeric_limits<double>::infinity();
+inline constexpr double NaN = std::numeric_limits<double>::quiet_NaN();
+inline constexpr double most = std::numeric_limits<double>::max();
 
 struct Element {
   std::string name, text;

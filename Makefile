@@ -84,41 +84,11 @@ export UBSAN_OPTIONS ASAN_OPTIONS TSAN_OPTIONS
 
 # ---- files -------------------------------------------------------------------------------------------------
 
-HEADERS := $(sort $(wildcard include/tapehead/*.hpp include/tapehead/kernels/*.hpp))
-LIB_SRC := $(sort $(wildcard src/*.cpp src/kernels/*.cpp))
-TEST_SRC := tests/main.cpp $(filter-out tests/main.cpp,$(sort $(wildcard tests/*.cpp)))
-# Files that are compiled as one (why: below): UNIT_folder/name, and what of the folder is in it. A file that no unit
-# has is one by itself.
-UNIT_src/tensors := tensor shape memory arrays views join select indexing tape gradcheck gradcheck_causes \
-  differences jacobian profile
-UNIT_src/operations := arithmetic elementwise math low_precision matmul einsum reduce softmax norm loss dropout rope
-UNIT_src/attention := attention masks sdpa flash fused varlen linear_attention flex cache paged_cache prefix_tree
-UNIT_src/models := nn_attention nn_gpt nn_layers nn_module optim npy npz safetensors inflate plot plot_canvas \
-  plot_heatmap trace trace_svg print
-UNIT_tests/attention := attention golden_attention linear_attention flex qkvpacked cache paged_cache nn \
-  nn_attention gpt optim
-UNIT_tests/operations := dropout einsum elementwise indexing loss low_precision norm operations recorded rope \
-  gradcheck random_graphs required_behaviours required_behaviours_autograd
-UNIT_tests/tensors := first_page golden_random random tape tensor trace profile exchange golden_files \
-  golden_operations npy npz print safetensors plot plot_heatmap
-UNIT_tests/kernels := kernels_dropout kernels_flash kernels_flash_answers kernels_gemm kernels_gemm_bf16 \
-  kernels_gemm_others kernels_parallel kernels_rows kernels_tile_product kernels_vmath
-UNITS := $(if $(filter 0,$(PRECOMPILED)),,$(sort $(patsubst UNIT_%,%,$(filter UNIT_src/% UNIT_tests/%,$(.VARIABLES)))))
-# Who changes a file will change it again: it leaves its unit for as long as the build folder lives. Where more than two
-# have changed at once they stay, and the unit is compiled again.
-LEFT := $(shell cat $(BUILD)/units/left 2>/dev/null)
-unit_files = $(filter-out $(LEFT),$(UNIT_$(1):%=$(dir $(1))%$(if $(filter tests/%,$(1)),_test).cpp))
-changed = $(and $(wildcard $(BUILD)/units/$(1).o),$(unit_files),$(shell find $(unit_files) -newer $(BUILD)/units/$(1).o))
-one_or_two = $(if $(word 3,$(1)),,$(1))
-LEAVING := $(strip $(foreach unit,$(UNITS),$(call one_or_two,$(call changed,$(unit)))))
-ifneq ($(LEAVING),)
-LEFT += $(LEAVING)
-$(shell echo '$(LEFT)' >$(BUILD)/units/left)
-endif
-unit_objects = $(patsubst %,$(BUILD)/units/%.o,$(filter $(1),$(UNITS)))
-IN_UNITS := $(foreach unit,$(UNITS),$(call unit_files,$(unit)))
-# objects FOLDER,SOURCES: what is linked of them
-objects = $(call unit_objects,$(1)/%) $(patsubst %.cpp,$(BUILD)/%.o,$(filter-out $(IN_UNITS),$(2)))
+ROOMS := kernels tensor random autograd ops checks attention caches files models figures
+HEADERS := $(sort $(wildcard include/tapehead/*.hpp include/tapehead/*/*.hpp))
+LIB_SRC := $(sort $(wildcard $(ROOMS:%=src/%/*.cpp)))
+TEST_SRC := tests/main.cpp $(filter-out tests/main.cpp,$(sort $(wildcard tests/*.cpp $(ROOMS:%=tests/%/*.cpp))))
+objects = $(1:%.cpp=$(BUILD)/%.o)
 BENCH_SRC := $(sort $(wildcard tests/bench/*.cpp))
 SECTION_SRC := $(sort $(wildcard $(CHAPTER)/[0-9][0-9]_*.cpp))
 REPORT_SRC := $(wildcard $(CHAPTER)/report.cpp)
@@ -149,7 +119,7 @@ endif
 include $(BUILD)/config.mk
 endif
 
-COMPILE = $(CXX) $(FLAGS) $(QUIET_FLAGS) $(MARCH_FLAGS) $(OPENMP_CXXFLAGS) -Iinclude $(LIBRARY_CPPFLAGS) \
+COMPILE = $(CXX) $(FLAGS) $(QUIET_FLAGS) $(MEMORY_FLAGS) $(MARCH_FLAGS) $(OPENMP_CXXFLAGS) -Iinclude $(LIBRARY_CPPFLAGS) \
   $(CPPFLAGS) $(CXXFLAGS)
 LINK = $(CXX) $(OPT_LIBRARY) $(LDFLAGS)
 LDLIBS = $(LIB) $(LIBRARY_LDFLAGS) -lfmt $(OPENMP_LDFLAGS)
@@ -210,7 +180,7 @@ deps: ## install fmt and doctest with the system's package manager
 	@.make/deps --all
 
 install: $(LIB) ## the library, headers and pkg-config file under PREFIX=/usr/local (DESTDIR=)
-	mkdir -p $(DESTDIR)$(PREFIX)/include/tapehead/kernels $(DESTDIR)$(PREFIX)/lib/pkgconfig
+	mkdir -p $(ROOMS:%=$(DESTDIR)$(PREFIX)/include/tapehead/%) $(DESTDIR)$(PREFIX)/lib/pkgconfig
 	$(foreach header,$(HEADERS),install -m 644 $(header) $(DESTDIR)$(PREFIX)/$(header) &&) :
 	install -m 644 $(LIB) $(DESTDIR)$(PREFIX)/lib/libtapehead.a
 	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' \
@@ -221,11 +191,11 @@ install: $(LIB) ## the library, headers and pkg-config file under PREFIX=/usr/lo
 uninstall: ## what `make install` put there
 	rm -f $(HEADERS:%=$(DESTDIR)$(PREFIX)/%) \
 	  $(DESTDIR)$(PREFIX)/lib/libtapehead.a $(DESTDIR)$(PREFIX)/lib/pkgconfig/tapehead.pc
-	-rmdir $(DESTDIR)$(PREFIX)/include/tapehead/kernels $(DESTDIR)$(PREFIX)/include/tapehead
+	-rmdir $(ROOMS:%=$(DESTDIR)$(PREFIX)/include/tapehead/%) $(DESTDIR)$(PREFIX)/include/tapehead
 
 format: ## clang-format over all C++ files
 	clang-format -i $(HEADERS) $(sort $(ALL_SRC) \
-	  $(wildcard src/*.hpp src/kernels/*.hpp tests/*.hpp tests/bench/*.hpp $(CHAPTER)/*.hpp))
+	  $(wildcard src/*/*.hpp tests/*.hpp tests/*/*.hpp $(CHAPTER)/*.hpp))
 
 clean: ## delete the build folders
 	rm -rf $(if $(filter command% env%,$(origin BUILD)),$(BUILD),build)
@@ -252,8 +222,8 @@ $(BUILD)/precompiled/%.hpp.gch: $(BUILD)/precompiled/%.hpp
 
 # The book's seeds, bit for bit: no multiply-adds but those that the code asks for. Drawing is a loop of its own, and
 # gets a kernel's optimisation.
-$(BUILD)/src/random.o: FILE_FLAGS := $(OPT_KERNELS) -ffp-contract=off
-$(BUILD)/src/random.o: ALONE := 1
+$(BUILD)/src/random/random.o: FILE_FLAGS := $(OPT_KERNELS) -ffp-contract=off
+$(BUILD)/src/random/random.o: ALONE := 1
 
 COMPILE_KERNEL = $(COMPILE) -Isrc $(OPT_KERNELS) $(call included,kernels) -MMD -MP
 COMPILE_SOURCE = $(COMPILE) -Isrc $(OPT_LIBRARY) $(FILE_FLAGS) $(call included,library) -MMD -MP
@@ -280,34 +250,18 @@ $(BUILD)/tests/%.o: tests/%.cpp $(BUILD)/config.mk $(call precompiled,tests)
 	@mkdir -p $(@D)
 	$(Q)$(COMPILE_TEST) -c $< -o $@
 
-# Most of what each file takes, others take too: reading headers, and the same templates of the standard library. As
-# one they take two thirds of the time.
-$(foreach unit,$(UNITS),$(eval $(BUILD)/units/$(unit).cpp: $(call unit_files,$(unit))))
-$(UNITS:%=$(BUILD)/units/%.cpp): Makefile .make/unit $(if $(LEFT),$(BUILD)/units/left)
-	@mkdir -p $(@D)
-	@.make/unit $(filter %.cpp,$^) >$@.new
-	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
-
-$(call unit_objects,src/%): %.o: %.cpp $(BUILD)/config.mk $(call precompiled,library)
-	$(call say,$(call unit_files,$(@:$(BUILD)/units/%.o=%)))
-	$(Q)$(COMPILE_SOURCE) $(UNIT_FLAGS) -c $< -o $@
-
-$(call unit_objects,tests/%): %.o: %.cpp $(BUILD)/config.mk $(call precompiled,tests)
-	$(call say,$(call unit_files,$(@:$(BUILD)/units/%.o=%)))
-	$(Q)$(COMPILE_TEST) $(UNIT_FLAGS) -c $< -o $@
-
 $(BUILD)/%.o: %.cpp $(BUILD)/config.mk $(call precompiled,programs)
 	$(call say,$<)
 	@mkdir -p $(@D)
 	$(Q)$(COMPILE) -Isrc $(OPT_LIBRARY) $(call included,programs) -MMD -MP -c $< -o $@
 
-$(LIB): $(call objects,src,$(LIB_SRC)) $(BUILD)/sources
+$(LIB): $(call objects,$(LIB_SRC)) $(BUILD)/sources
 	$(Q)rm -f $@ && ar rcs $@ $(filter %.o,$^)
 
 $(CHAPTER_LIB): $(SHARED_SRC:%.cpp=$(BUILD)/%.o) $(BUILD)/sources
 	$(Q)rm -f $@ && ar rcs $@ $(filter %.o,$^)
 
-$(TESTS): $(call objects,tests,$(TEST_SRC)) $(LIB) $(BUILD)/sources
+$(TESTS): $(call objects,$(TEST_SRC)) $(LIB) $(BUILD)/sources
 	$(Q)$(LINK) $(filter %.o,$^) $(LDLIBS) -o $@
 
 $(SECTIONS) $(REPORT): %: %.o $(CHAPTER_LIB) $(LIB)
@@ -316,7 +270,7 @@ $(SECTIONS) $(REPORT): %: %.o $(CHAPTER_LIB) $(LIB)
 $(BENCHES): %: %.o $(LIB)
 	$(Q)$(LINK) $(filter %.o,$^) $(LDLIBS) -o $@
 
-$(BUILD)/config.mk $(BUILD)/sources $(BUILD)/units/left: ;
+$(BUILD)/config.mk $(BUILD)/sources: ;
 
--include $(ALL_SRC:%.cpp=$(BUILD)/%.d) $(UNITS:%=$(BUILD)/units/%.d) $(wildcard $(BUILD)/precompiled/*.d)
+-include $(ALL_SRC:%.cpp=$(BUILD)/%.d) $(wildcard $(BUILD)/precompiled/*.d)
 -include $(sort $(wildcard tests/*/*.mk chapters/*/*.mk notebooks/*.mk))

@@ -11,11 +11,11 @@
 #include <utility>
 #include <vector>
 
-#include "tapehead/composed.hpp"
-#include "tapehead/gradcheck.hpp"
-#include "tapehead/nn.hpp"
+#include "tapehead/attention/composed.hpp"
+#include "tapehead/checks/gradcheck.hpp"
+#include "tapehead/models/nn.hpp"
 #include "tapehead/tapehead.hpp"
-#include "tapehead/trace.hpp"
+#include "tapehead/autograd/trace.hpp"
 
 #if __has_include(<xcpp/xdisplay.hpp>) && !defined(XCPP20)
 #include <nlohmann/json.hpp>

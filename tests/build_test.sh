@@ -58,34 +58,10 @@ judge $? 'row 48: no command of the build lets NaN and infinity be ignored' "$sc
 # What was found to work has to arrive: a flag lost on its way costs speed and nothing else shows it.
 if echo 'int main() {}' | $CXX "-march=$MARCH" -fsyntax-only -x c++ - 2>/dev/null; then
   grep -e '-c [^ ]*src/' "$scratch/log" >"$scratch/library"
-  [[ $(grep -c -e 'units/src/' "$scratch/library") -gt 1 || $PRECOMPILED == 0 ]] && [[ -s $scratch/library ]] &&
+  [[ -s $scratch/library ]] &&
     ! grep -v -e " -march=$MARCH " "$scratch/library" >"$scratch/found"
   judge $? "each file of the library is built for MARCH=$MARCH" "$scratch/found"
 fi
-
-# ---- units
-
-# planned FILE...: what a make after these files changed would compile of the library, in a copy of the project whose
-# units are all there, and older than these files alone
-planned() {
-  rm -rf "$scratch/copy" && mkdir -p "$scratch/copy/build/units/src" &&
-    cp -R Makefile .make include src tests "$scratch/copy" && cd "$scratch/copy" || return
-  find Makefile .make include src tests -exec touch -t 202001010000 {} +
-  for unit in $(sed -n 's|^UNIT_\(src/[a-z]*\) :=.*|\1|p' Makefile); do
-    touch -t 202001020000 "build/units/$unit.o"
-  done
-  touch "$@"
-  own_make -n lib BUILD=build PRECOMPILED=1 DEBUG= SANITIZE= CPPFLAGS= CXXFLAGS= LDFLAGS=
-  echo "left: $(cat build/units/left 2>/dev/null)"
-}
-# has_left FILE: it is compiled alone, and its unit without it
-has_left() {
-  grep -qx "left: $1" "$scratch/log" && grep -q -e "-c $1 -o" "$scratch/log" &&
-    ! grep -q -e "^\.make/unit .*$1" "$scratch/log"
-}
-(planned src/softmax.cpp) >"$scratch/log" 2>&1 && has_left src/softmax.cpp &&
-  (planned src/{softmax,norm,loss}.cpp) >>"$scratch/log" 2>&1 && grep -qx 'left: ' "$scratch/log"
-judge $? 'a file that changes leaves its unit, and three at once stay' "$scratch/log"
 
 # ---- make install
 

@@ -39,7 +39,7 @@ cat >"$scratch/01_first.cpp" <<'EOF'
 
 #include "claims.hpp"
 #include "table.hpp"
-#include "tapehead/npy.hpp"
+#include "tapehead/files/npy.hpp"
 using namespace tapehead;
 
 int main(int, char** argv) {

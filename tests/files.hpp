@@ -10,7 +10,7 @@
 #include <random>
 #include <string>
 
-#include "tapehead/memory.hpp"
+#include "tapehead/kernels/memory.hpp"
 #include "testing.hpp"
 
 namespace testing {

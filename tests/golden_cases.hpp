@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "tapehead/npy.hpp"
+#include "tapehead/files/npy.hpp"
 
 namespace golden {
 

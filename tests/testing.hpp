@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-#include "tapehead/error.hpp"
+#include "tapehead/kernels/error.hpp"
 
 /// Text that a variable points to is shown as text, not as an address.
 template <>

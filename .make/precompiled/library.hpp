@@ -18,4 +18,4 @@
 #include <utility>
 #include <vector>
 
-#include "tapehead/tape.hpp"
+#include "tapehead/autograd/tape.hpp"

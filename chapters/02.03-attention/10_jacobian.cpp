@@ -10,7 +10,7 @@
 
 #include "claims.hpp"
 #include "saturation.hpp"
-#include "tapehead/gradcheck.hpp"
+#include "tapehead/checks/gradcheck.hpp"
 
 using namespace tapehead;
 using namespace chapter;

@@ -2,7 +2,7 @@
 
 #include <map>
 
-#include "tapehead/error.hpp"
+#include "tapehead/kernels/error.hpp"
 
 namespace chapter {
 

@@ -1,7 +1,7 @@
 #pragma once
 #include <string>
 
-#include "tapehead/plot.hpp"
+#include "tapehead/figures/plot.hpp"
 
 // What is written on and beside the chapter's figures: titles, axes, and a description for those who do not
 // see them. A figure goes by the name of its file; what it shows comes from the section's program.

@@ -13,7 +13,7 @@
 #include <initializer_list>
 #include <sstream>
 
-#include "tapehead/npy.hpp"
+#include "tapehead/files/npy.hpp"
 
 namespace chapter {
 

@@ -1,5 +1,5 @@
 #pragma once
-#include "tapehead/tensor.hpp"
+#include "tapehead/tensor/tensor.hpp"
 
 // How decided a softmax is, and what that leaves of the gradient. A decided one is saturated: one weight is
 // nearly 1, the others and the Jacobian are nearly 0.

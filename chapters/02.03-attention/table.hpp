@@ -2,7 +2,7 @@
 #include <string>
 #include <vector>
 
-#include "tapehead/plot.hpp"
+#include "tapehead/figures/plot.hpp"
 
 namespace chapter {
 

@@ -2,8 +2,8 @@
 #include <functional>
 #include <vector>
 
-#include "tapehead/attention.hpp"
-#include "tapehead/plot.hpp"
+#include "tapehead/attention/attention.hpp"
+#include "tapehead/figures/plot.hpp"
 
 namespace chapter {
 

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "tapehead/memory.hpp"
+#include "tapehead/kernels/memory.hpp"
 
 namespace tapehead::kernels {
 

@@ -12,7 +12,7 @@
 // Special values are the mathematical limits: exp(-inf) = 0, log(0) = -inf, log(x < 0) = NaN, tanh(inf) = 1;
 // NaN stays NaN, odd functions keep the sign of zero, subnormal arguments and results are handled as any
 // other. An error is counted in ulps: units in the last place of the true result. The bounds hold with and
-// without fused multiply-adds; tests/kernels_vmath_test.cpp measures them.
+// without fused multiply-adds; tests/kernels/vmath_test.cpp measures them.
 
 #include <array>
 #include <cstdint>

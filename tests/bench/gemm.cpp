@@ -13,7 +13,7 @@
 #include "bench.hpp"
 #include "kernels/gemm_bf16.hpp"
 #include "peers.hpp"
-#include "tapehead/memory.hpp"
+#include "tapehead/kernels/memory.hpp"
 
 using namespace bench;
 namespace kernels = tapehead::kernels;

@@ -13,7 +13,7 @@
 #include <optional>
 #include <string>
 
-#include "tapehead/memory.hpp"
+#include "tapehead/kernels/memory.hpp"
 
 namespace bench {
 

@@ -3,9 +3,9 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "file_bytes.hpp"
-#include "tapehead/error.hpp"
-#include "tapehead/views.hpp"
+#include "files/file_bytes.hpp"
+#include "tapehead/kernels/error.hpp"
+#include "tapehead/ops/views.hpp"
 
 namespace fuzz {
 

@@ -1,6 +1,6 @@
 // libFuzzer on the .npy reader: any bytes give an array or a FileError, and an array is the same when written
 // and read again.
-#include "file_bytes.hpp"
+#include "files/file_bytes.hpp"
 #include "fuzz.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -1,8 +1,8 @@
 // libFuzzer on the .npz reader, and so on the zip directory and inflate. Checksums are seldom right by
 // chance: an input with a first byte of 0 is taken as a bare deflate stream.
-#include "file_bytes.hpp"
+#include "files/file_bytes.hpp"
 #include "fuzz.hpp"
-#include "inflate.hpp"
+#include "files/inflate.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   fuzz::expect_errors_only([&] {

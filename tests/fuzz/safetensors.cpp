@@ -1,5 +1,5 @@
 // libFuzzer on the safetensors reader: any bytes give tensors or a FileError.
-#include "file_bytes.hpp"
+#include "files/file_bytes.hpp"
 #include "fuzz.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

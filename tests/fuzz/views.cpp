@@ -1,12 +1,12 @@
 // libFuzzer on shapes, axes, indices and slices: each call gives a tensor whose elements are those that its
 // indices say, or throws an Error. The bytes are a small program: a shape, then calls one after the other.
-#include "tapehead/views.hpp"
+#include "tapehead/ops/views.hpp"
 
 #include <array>
 
 #include "fuzz.hpp"
-#include "tapehead/join.hpp"
-#include "tapehead/reduce.hpp"
+#include "tapehead/ops/join.hpp"
+#include "tapehead/ops/reduce.hpp"
 
 using namespace tapehead;
 using X = Tensor<std::int64_t>;

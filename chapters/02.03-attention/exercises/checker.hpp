@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "checks.hpp"
-#include "tapehead/random.hpp"
+#include "tapehead/random/random.hpp"
 
 namespace exercise {
 

@@ -8,19 +8,19 @@
 #include <optional>
 #include <vector>
 
-#include "tapehead/arithmetic.hpp"
-#include "tapehead/attention.hpp"
-#include "tapehead/error.hpp"
-#include "tapehead/join.hpp"
-#include "tapehead/masks.hpp"
-#include "tapehead/math.hpp"
-#include "tapehead/matmul.hpp"
-#include "tapehead/print.hpp"
-#include "tapehead/reduce.hpp"
-#include "tapehead/select.hpp"
-#include "tapehead/softmax.hpp"
-#include "tapehead/tensor.hpp"
-#include "tapehead/views.hpp"
+#include "tapehead/ops/arithmetic.hpp"
+#include "tapehead/attention/attention.hpp"
+#include "tapehead/kernels/error.hpp"
+#include "tapehead/ops/join.hpp"
+#include "tapehead/attention/masks.hpp"
+#include "tapehead/ops/math.hpp"
+#include "tapehead/ops/matmul.hpp"
+#include "tapehead/tensor/print.hpp"
+#include "tapehead/ops/reduce.hpp"
+#include "tapehead/ops/select.hpp"
+#include "tapehead/ops/softmax.hpp"
+#include "tapehead/tensor/tensor.hpp"
+#include "tapehead/ops/views.hpp"
 
 using namespace tapehead;
 

@@ -63,7 +63,7 @@ is 'numbers in exercises.txt are not 01, 02, ...' \
 {
   echo '#include <cstdio>'
   echo '#include "checker.hpp"'
-  echo '#include "tapehead/tape.hpp"'
+  echo '#include "tapehead/autograd/tape.hpp"'
   rows | while IFS= read -r line; do
     set -- $line
     echo "namespace solution_$1 {"

@@ -1,5 +1,5 @@
 #include "checker.hpp"
-#include "tapehead/tape.hpp"
+#include "tapehead/autograd/tape.hpp"
 
 namespace exercise {
 

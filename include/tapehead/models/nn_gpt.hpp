@@ -1,0 +1,163 @@
+#pragma once
+#include <concepts>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "tapehead/models/nn_attention.hpp"
+
+// A decoder-only Transformer, from GPT-2 (learned positions, LayerNorm, GELU) to Llama's kind (RoPE, RMSNorm,
+// SwiGLU, grouped heads), by options. Parameter names are those of GPT-2 and nanoGPT; weights are stored
+// (out, in).
+
+namespace tapehead::nn {
+
+enum class NormKind { layer, rms };
+enum class MlpKind { gelu, gelu_tanh, swiglu };
+
+/// LayerNorm or RMSNorm, chosen when it is made.
+template <std::floating_point T>
+struct Norm : Module<Norm<T>, T> {
+  std::variant<LayerNorm<T>, RMSNorm<T>> kind;
+
+  Norm(NormKind which, std::int64_t n, bool with_bias, double eps);
+  Tensor<T> operator()(const Tensor<T>& x) const;
+  template <class F>
+  void members(F&& visit) {
+    std::visit([&visit](auto& norm) { norm.members(visit); }, kind);
+  }
+};
+
+/// MLP or SwiGLU, chosen when it is made.
+template <std::floating_point T>
+struct FeedForward : Module<FeedForward<T>, T> {
+  std::variant<MLP<T>, SwiGLU<T>> kind;
+
+  FeedForward(MlpKind which, std::int64_t width, std::int64_t hidden, TorchRandom& rng, bool with_bias);
+  Tensor<T> operator()(const Tensor<T>& x) const;
+  template <class F>
+  void members(F&& visit) {
+    std::visit([&visit](auto& mlp) { mlp.members(visit); }, kind);
+  }
+};
+
+/// Causal multi-head self-attention whose c_attn makes queries, keys and values in one product: q, k and v
+/// one after the other, heads side by side in each.
+template <std::floating_point T>
+struct CausalSelfAttention : Module<CausalSelfAttention<T>, T> {
+  HeadOptions options;
+  Heads<T> heads;
+  Linear<T> c_attn, c_proj;
+
+  CausalSelfAttention(std::int64_t width, TorchRandom& rng, const HeadOptions& options);
+  /// x is (…, L, width). A mask holds together with the causal one.
+  Tensor<T> operator()(const Tensor<T>& x, const std::optional<Tensor<bool>>& mask = {}) const;
+  Tensor<T> decode(const Tensor<T>& x, KVCache<T>& cache) const;
+
+  template <class F>
+  void members(F&& visit) {
+    visit("c_attn", c_attn), visit("c_proj", c_proj);
+    heads.members(visit);
+  }
+
+ private:
+  Tensor<T> projected(const Tensor<T>& x) const;
+  TorchRandom* generator_;
+};
+
+struct BlockOptions {
+  HeadOptions attention;    ///< always causal; its bias and dropout are those below
+  std::int64_t hidden = 0;  ///< of the MLP; 0: 4 width
+  MlpKind mlp = MlpKind::gelu;
+  NormKind norm = NormKind::layer;
+  double norm_eps = 1e-5;
+  bool bias = true;    ///< in projections, MLP and LayerNorm
+  double dropout = 0;  ///< of attention weights and of what each half adds, while training
+};
+
+/// x += attn(ln_1(x)); x += mlp(ln_2(x)): the norms stand before (Xiong et al. 2020), so that the sum itself
+/// is never bent.
+template <std::floating_point T>
+struct TransformerBlock : Module<TransformerBlock<T>, T> {
+  Norm<T> ln_1;
+  CausalSelfAttention<T> attn;
+  Norm<T> ln_2;
+  FeedForward<T> mlp;
+  Dropout<T> drop;
+
+  TransformerBlock(std::int64_t width, TorchRandom& rng, const BlockOptions& options);
+  /// x is (…, L, width).
+  Tensor<T> operator()(const Tensor<T>& x, const std::optional<Tensor<bool>>& mask = {}) const;
+  /// The next tokens, as in evaluation: nothing is dropped.
+  Tensor<T> decode(const Tensor<T>& x, KVCache<T>& cache) const;
+
+  template <class F>
+  void members(F&& visit) {
+    visit("ln_1", ln_1), visit("attn", attn), visit("ln_2", ln_2), visit("mlp", mlp), visit("drop", drop);
+  }
+};
+
+/// How weights start: as torch.nn's layers do, or as GPT-2 (normal, deviation 0.02, that of each block's
+/// c_proj divided by √(2 layers), biases 0). The draws come in nanoGPT's order.
+enum class Init { torch, gpt2 };
+
+template <std::floating_point T>
+struct GPT : Module<GPT<T>, T> {
+  struct Options {
+    std::int64_t vocabulary = 0;
+    std::int64_t block = 0;  ///< the longest sequence with learned positions; not used with rope
+    std::int64_t layers = 0;
+    std::int64_t width = 0;
+    BlockOptions blocks = {};  ///< with blocks.attention.rope there are no learned positions
+    bool tied = false;         ///< the output layer is wte, transposed (Press & Wolf 2017): no lm_head
+    Init init = Init::torch;
+  };
+  Options options;
+  Embedding<T> wte;
+  std::optional<Embedding<T>> wpe;
+  std::vector<TransformerBlock<T>> h;
+  Norm<T> ln_f;
+  std::optional<Linear<T>> lm_head;
+  Dropout<T> drop;
+
+  GPT(const Options& options, TorchRandom& rng);
+  /// Logits, (…, L, vocabulary), of token ids (…, L). A mask, (B, 1, L, L) for instance (document_mask),
+  /// holds together with the causal one. Throws ValueError where L is more than block.
+  Tensor<T> operator()(const Tensor<std::int64_t>& ids, const std::optional<Tensor<bool>>& mask = {}) const;
+
+  /// One cache a layer, for `capacity` tokens of sequences of leading axes `lead`, () or (B,).
+  std::vector<KVCache<T>> make_cache(const Shape& lead, std::int64_t capacity) const;
+  /// Logits of the next tokens, (…, n), behind those that the caches hold; equal to those rows of the whole
+  /// sequence, in evaluation. Throws before anything is cached where they do not fit.
+  Tensor<T> decode(const Tensor<std::int64_t>& ids, std::vector<KVCache<T>>& cache) const;
+
+  template <class F>
+  void members(F&& visit) {
+    visit("wte", wte);
+    if (wpe) visit("wpe", *wpe);
+    for (std::size_t i = 0; i < h.size(); ++i) visit("h." + std::to_string(i), h[i]);
+    visit("ln_f", ln_f);
+    if (lm_head) visit("lm_head", *lm_head);
+    visit("drop", drop);
+  }
+
+ private:
+  Tensor<T> embedded(const Tensor<std::int64_t>& ids, std::int64_t first_position) const;
+  Tensor<T> logits(const Tensor<T>& x) const;
+  void start_as_gpt2(TorchRandom& rng);
+};
+
+struct GenerateOptions {
+  /// 0: always the likeliest token; otherwise logits are divided by it and a token is drawn.
+  double temperature = 0;
+  std::int64_t top_k = 0;            ///< draws from the k likeliest (0: from all)
+  TorchRandom* generator = nullptr;  ///< needed where temperature is not 0
+};
+/// The prompt, (…, L) with L >= 1, and n more tokens: (…, L + n), with a KV cache.
+template <std::floating_point T>
+Tensor<std::int64_t> generate(const GPT<T>& model, const Tensor<std::int64_t>& prompt, std::int64_t n,
+                              const GenerateOptions& options = {});
+
+}  // namespace tapehead::nn

@@ -1,0 +1,134 @@
+#pragma once
+#include <concepts>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "tapehead/autograd/tape.hpp"
+
+// Optimisers. step(model, grad) computes each parameter's next value off the tape and puts it in the old
+// one's place: new tensors, so each step takes a new tape. Where it throws, model and optimiser are as
+// before. What is remembered from step to step goes by the parameter's name. Settings are plain members, to
+// be changed at any time (a learning rate schedule is an assignment).
+//   AdamW<float> optimizer{.lr = 3e-4};
+//   for (…) { Tape<float> tape; tape.watch(model.parameters()); … ; optimizer.step(model,
+//   tape.backward(loss)); }
+
+namespace tapehead {
+
+namespace detail {
+// A parameter on its way to the next value.
+template <class T>
+struct Update {
+  std::string name;
+  Tensor<T>* parameter;
+  Tensor<T> gradient;
+};
+template <class T>
+void check_updates(const char* op, const std::vector<Update<T>>& updates);
+[[noreturn]] void throw_unwatched(const char* op, const std::string& name);
+
+// The model's parameters with their gradients. `grad` is what backward() gave, or anything else with
+// grad[parameter].
+template <class T, class Model, class G>
+std::vector<Update<T>> updates_of(const char* op, Model& model, const G& grad) {
+  std::vector<Update<T>> updates;
+  model.each_parameter([&](const std::string& name, Tensor<T>& parameter) {
+    try {
+      updates.push_back({name, &parameter, grad[parameter]});
+    } catch (const GradientError&) {
+      throw_unwatched(op, name);
+    }
+  });
+  check_updates(op, updates);
+  return updates;
+}
+}  // namespace detail
+
+/// Stochastic gradient descent, torch.optim.SGD:
+///   g += weight_decay p;  b = momentum b + g (b = g at first);  p -= lr b, or with nesterov lr (g + momentum
+///   b).
+template <std::floating_point T>
+struct SGD {
+  double lr = 1e-3;
+  double momentum = 0;
+  double weight_decay = 0;
+  bool nesterov = false;  ///< needs momentum
+  std::map<std::string, Tensor<T>> velocity = {};
+
+  /// Throws GradientError where a parameter was not watched, ValueError on a setting that cannot be.
+  template <class Model, class G>
+  void step(Model& model, const G& grad) {
+    update(detail::updates_of<T>("SGD", model, grad));
+  }
+  void update(const std::vector<detail::Update<T>>& updates);
+};
+
+/// Adam (Kingma & Ba 2015) and AdamW (Loshchilov & Hutter 2019), torch.optim's. In step t of a parameter:
+///   m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g²;  p -= lr m̂ / (√v̂ + eps),  m̂ = m / (1 -
+///   beta1^t), v̂ likewise.
+/// Weight decay goes into g first (Adam), or shrinks p by 1 - lr weight_decay (AdamW, `decoupled`).
+template <std::floating_point T, bool decoupled>
+struct AdamOptimizer {
+  double lr = 1e-3;
+  double beta1 = 0.9, beta2 = 0.999;
+  double eps = 1e-8;
+  double weight_decay = decoupled ? 0.01 : 0;
+  /// False: weight decay only on parameters of rank 2 and more, not on biases and norms.
+  bool decay_vectors = true;
+  struct State {
+    std::int64_t steps = 0;
+    Tensor<T> m, v;
+  };
+  std::map<std::string, State> state = {};
+
+  /// Throws GradientError where a parameter was not watched, ValueError on a setting that cannot be.
+  template <class Model, class G>
+  void step(Model& model, const G& grad) {
+    update(detail::updates_of<T>(decoupled ? "AdamW" : "Adam", model, grad));
+  }
+  void update(const std::vector<detail::Update<T>>& updates);
+};
+template <std::floating_point T>
+using Adam = AdamOptimizer<T, false>;
+template <std::floating_point T>
+using AdamW = AdamOptimizer<T, true>;
+
+/// Gradients scaled down together: give it to step() in their place.
+template <class G>
+struct Clipped {
+  G grad;
+  double norm;    ///< of all gradients, as one long vector, before clipping
+  double factor;  ///< what each is multiplied by: min(1, max_norm / (norm + 1e-6))
+
+  template <class T>
+  Tensor<T> operator[](const Tensor<T>& x) const;
+};
+
+namespace detail {
+template <class T>
+double gradient_norm(const std::vector<Update<T>>& updates);
+double clip_factor(double norm, double max_norm);
+template <class T>
+Tensor<T> times(const Tensor<T>& x, double factor);
+}  // namespace detail
+
+template <class G>
+template <class T>
+Tensor<T> Clipped<G>::operator[](const Tensor<T>& x) const {
+  return factor < 1 ? detail::times(grad[x], factor) : grad[x];
+}
+
+/// torch.nn.utils.clip_grad_norm_: if the gradients of all the model's parameters together are longer than
+/// max_norm, scales them to that. `clip_grad_norm(model, grad, 1.0)` gives what step() takes, and the norm.
+/// Throws ValueError where a gradient is not finite, naming its parameter: scaling would spread that to all
+/// of them.
+template <class T, class Model>
+Clipped<Gradients<T>> clip_grad_norm(Model& model, const Gradients<T>& grad, double max_norm) {
+  const double norm = detail::gradient_norm(detail::updates_of<T>("clip_grad_norm", model, grad));
+  return {grad, norm, detail::clip_factor(norm, max_norm)};
+}
+
+}  // namespace tapehead

@@ -1,0 +1,26 @@
+#pragma once
+#include <concepts>
+
+#include "tapehead/tensor/tensor.hpp"
+
+// Choosing between values by a mask. What is not chosen is not touched: its NaN or infinity goes nowhere,
+// forward or backward.
+
+namespace tapehead {
+
+/// a where the mask is true, b elsewhere; the three shapes broadcast. The gradient of each goes where it was
+/// chosen.
+template <class E>
+Tensor<E> where(const Tensor<bool>& mask, const Tensor<E>& a, const Tensor<E>& b);
+/// `value` where the mask is true, x elsewhere. The mask broadcasts to x's shape; ShapeError where it does
+/// not.
+template <class E>
+Tensor<E> masked_fill(const Tensor<E>& x, const Tensor<bool>& mask, std::type_identity_t<E> value);
+/// The elements (…, i, j) with j <= i + diagonal (tril) or j >= i + diagonal (triu), zeros elsewhere. Rank 2
+/// or more.
+template <class E>
+Tensor<E> tril(const Tensor<E>& x, std::int64_t diagonal = 0);
+template <class E>
+Tensor<E> triu(const Tensor<E>& x, std::int64_t diagonal = 0);
+
+}  // namespace tapehead

@@ -1,0 +1,90 @@
+#pragma once
+#include <fmt/core.h>
+
+#include <concepts>
+#include <string>
+
+#include "tapehead/tensor/tensor.hpp"
+
+// Tensors as text, character for character as NumPy (2.3 and later) prints arrays:
+//
+//   fmt::print("{}\n", weights);              // as print(weights)
+//   fmt::print("{}\n", round(weights, 3));    // as print(np.round(weights, 3))
+//   fmt::print("{:.3}\n", weights);           // at most three digits after the point
+//   fmt::print("{:.3f}\n", weights);          // exactly three, never scientific; e: always scientific
+
+namespace tapehead {
+
+/// automatic: scientific where the largest number is 1e8 or more (float: 1e6), the smallest that is not 0 is
+/// below 1e-4, or they are more than a factor 1000 apart.
+enum class Notation { automatic, fixed, scientific };
+
+/// How a tensor is written; NumPy's defaults. With those no number that is not 0 reads as 0; at a precision
+/// that you choose below 4, or with suppress_small, one can.
+struct PrintOptions {
+  int precision = -1;         ///< digits after the point, at most. -1: 8, and all of them where the rank is 0
+  bool equal_digits = false;  ///< exactly `precision` digits, even where fewer say it all
+  Notation notation = Notation::automatic;
+  bool suppress_small = false;    ///< numbers near 0 alone do not make it scientific
+  std::int64_t threshold = 1000;  ///< beyond so many elements the middle of each long axis reads "..."
+  std::int64_t edge_items = 3;    ///< elements left at either end of such an axis
+  std::int64_t line_width = 75;
+};
+
+/// x as NumPy's str() has it: columns aligned; as few digits as tell a number from its neighbours of the same
+/// type, up to the precision. Throws ValueError where an option is out of range.
+template <class E>
+std::string to_string(const Tensor<E>& x, const PrintOptions& options = {});
+
+/// x rounded to so many decimals (negative: to tens, hundreds, …) as np.round does: x · 10^decimals goes to
+/// the nearest integer, halves to the even one. Where that product overflows, x has no such decimals and
+/// stays. For display: no tape records it, since its gradient is 0 wherever it has one.
+template <std::floating_point T>
+Tensor<T> round(const Tensor<T>& x, int decimals = 0);
+
+namespace detail {
+
+// Not constexpr, so that a bad specification in a literal is an error at compile time.
+[[noreturn]] void throw_bad_print_spec();
+
+// Reads "", ".3", ".3f" or ".3e" (f, e alone: 6 digits) up to the brace; returns where it stopped.
+template <class It>
+constexpr It parse_print_spec(It it, It end, PrintOptions& options) {
+  if (it != end && *it == '.') {
+    ++it;
+    if (it == end || *it < '0' || *it > '9') throw_bad_print_spec();
+    options.precision = 0;
+    for (; it != end && *it >= '0' && *it <= '9'; ++it) {
+      options.precision = options.precision * 10 + (*it - '0');
+      if (options.precision > 1100) throw_bad_print_spec();
+    }
+  }
+  if (it != end && (*it == 'f' || *it == 'e')) {
+    options.notation = *it == 'f' ? Notation::fixed : Notation::scientific;
+    options.equal_digits = true;
+    if (options.precision < 0) options.precision = 6;
+    ++it;
+  }
+  if (it != end && *it != '}') throw_bad_print_spec();
+  return it;
+}
+
+}  // namespace detail
+}  // namespace tapehead
+
+template <class E>
+struct fmt::formatter<tapehead::Tensor<E>> {
+  tapehead::PrintOptions options;
+
+  template <class Context>
+  constexpr auto parse(Context& context) {
+    return tapehead::detail::parse_print_spec(context.begin(), context.end(), options);
+  }
+  template <class Context>
+  auto format(const tapehead::Tensor<E>& x, Context& context) const {
+    const std::string text = tapehead::to_string(x, options);
+    auto out = context.out();
+    for (const char c : text) *out++ = c;
+    return out;
+  }
+};

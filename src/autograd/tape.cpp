@@ -1,0 +1,331 @@
+#include "tapehead/autograd/tape.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <new>
+#include <utility>
+
+#include "tapehead/ops/arithmetic.hpp"
+#include "tapehead/ops/reduce.hpp"
+
+namespace tapehead {
+
+namespace {
+std::vector<const Op*>& operations() {
+  static std::vector<const Op*> all;
+  return all;
+}
+}  // namespace
+
+Op::Op(const char* op_name, const char* op_formula, const char* op_pullback)
+    : name(op_name), formula(op_formula), pullback(op_pullback) {
+  operations().push_back(this);
+}
+const std::vector<const Op*>& all_operations() { return operations(); }
+
+namespace detail {
+
+Arena::~Arena() {
+  while (chunk_ != nullptr) {
+    Chunk* before = chunk_->before;
+    release(chunk_, chunk_->bytes);
+    chunk_ = before;
+  }
+}
+
+void* Arena::take(std::size_t bytes) {
+  bytes = (bytes + 15) / 16 * 16;
+  if (static_cast<std::size_t>(end_ - next_) < bytes) grow(bytes);
+  return std::exchange(next_, next_ + bytes);
+}
+
+void Arena::grow(std::size_t bytes) {
+  constexpr std::size_t first = 4096,
+                        largest = 65'536;  // a small tape stays small; chunks come from the kept blocks
+  const std::size_t size =
+      std::max(bytes + 64, chunk_ == nullptr ? first : std::min(largest, 2 * chunk_->bytes));
+  chunk_ = new (allocate(size)) Chunk{chunk_, size};
+  next_ = reinterpret_cast<char*>(chunk_) + 64;
+  end_ = reinterpret_cast<char*>(chunk_) + size;
+}
+
+}  // namespace detail
+
+template <class T>
+const Tensor<T>& Gradients<T>::operator[](const Tensor<T>& x) const {
+  const auto at = std::lower_bound(by_id_.begin(), by_id_.end(), x.id(),
+                                   [](const auto& entry, std::int64_t id) { return entry.first < id; });
+  if (at == by_id_.end() || at->first != x.id())
+    throw GradientError(
+        fmt::format("gradients: a tensor of shape {} was not watched; call tape.watch(x) on it before it is "
+                    "used (also on a result, to keep its gradient), and ask with that same tensor",
+                    x.shape().str()));
+  return at->second;
+}
+
+template <class T>
+const Tape<T>& Gradients<T>::tape() const {
+  for (const Tape<T>* tape = Tape<T>::innermost(); tape != nullptr; tape = tape->outer())
+    if (tape == tape_ && tape->first_id_ == tape_id_) return *tape;
+  throw GradientError(
+      "gradients: the tape they came by is gone (or on another thread); look at them while it lives");
+}
+
+template <class T>
+constinit thread_local Tape<T>* Tape<T>::innermost_ = nullptr;
+template <class T>
+constinit thread_local std::int64_t Tape<T>::walk_ = 0;
+
+template <class T>
+Tape<T>::Tape() : outer_(innermost_), first_id_(detail::next_id()) {
+  innermost_ = this;
+}
+
+template <class T>
+Tape<T>::~Tape() {
+  Tape** link = &innermost_;
+  while (*link != nullptr && *link != this) link = &(*link)->outer_;
+  if (*link == this) *link = outer_;
+  for (const Watched& w : watched_)
+    w.tensor.header().storage->watchers.fetch_sub(1, std::memory_order_relaxed);
+  for (const detail::Node<T>& node : nodes_)
+    for (detail::Edge<T>* edge = node.edges; edge != nullptr;) std::destroy_at(std::exchange(edge, edge->next));
+}
+
+// Tensors born since the tape began are found by index, older ones in the short sorted list of those watched.
+template <class T>
+int Tape<T>::find(const Tensor<T>& x) const {
+  const std::int64_t since = x.id() - first_id_;
+  int node = -1;
+  if (since >= 0) {
+    if (since < static_cast<std::int64_t>(node_of_.size())) node = node_of_[static_cast<std::size_t>(since)];
+  } else {
+    node = find_early(x);
+  }
+  if (node < 0) {
+    const detail::Storage* storage = x.header().storage;
+    if (storage != nullptr && storage->watchers.load(std::memory_order_relaxed) > 0) check_stale_view(x);
+  }
+  return node;
+}
+
+template <class T>
+int Tape<T>::find_early(const Tensor<T>& x) const {
+  const auto at = std::lower_bound(early_.begin(), early_.end(), std::pair(x.id(), -1));
+  return at != early_.end() && at->first == x.id() ? at->second : -1;
+}
+
+// Whether all elements of `part` lie between the first and the last of `whole`, in the same storage.
+template <class T>
+bool lies_within(const Tensor<T>& part, const Tensor<T>& whole) {
+  if (part.header().storage != whole.header().storage || part.numel() == 0 || whole.numel() == 0)
+    return false;
+  const auto range = [](const Tensor<T>& x) {
+    const T *first = x.data(), *last = x.data();
+    for (int axis = 0; axis < x.rank(); ++axis) {
+      const std::int64_t reach = (x.shape()[axis] - 1) * x.strides()[axis];
+      (reach < 0 ? first : last) += reach;
+    }
+    return std::pair(first, last);
+  };
+  return range(whole).first <= range(part).first && range(part).second <= range(whole).second;
+}
+
+// A view taken before its base was watched shares the base's elements and none of its records: the gradient
+// through it would be lost without a word.
+template <class T>
+void Tape<T>::check_stale_view(const Tensor<T>& x) const {
+  if (x.header().detached) return;
+  for (const Watched& w : watched_)
+    if (x.id() < w.since && lies_within(x, w.tensor))
+      throw GradientError(
+          fmt::format("tape: a view of shape {} was taken before its base {} of shape {} was watched, so its "
+                      "gradient would be lost; take the view after watch() (or detach() it to say that none "
+                      "is wanted)",
+                      x.shape().str(), w.name, w.tensor.shape().str()));
+}
+
+template <class T>
+void Tape<T>::watch_one(const Named<T>& x) {
+  if (x.tensor.header().storage == nullptr)
+    throw GradientError("watch: a default tensor has no elements to differentiate by");
+  int node = find(x.tensor);
+  if (node >= 0 && nodes_[static_cast<std::size_t>(node)].kept >= 0) return;
+  watched_.reserve(watched_.size() + 1);
+  if (node < 0) {
+    node = add_node(nullptr, x.tensor.shape());
+    const std::int64_t since = x.tensor.id() - first_id_;
+    if (since < 0) {
+      const auto entry = std::pair(x.tensor.id(), node);
+      early_.insert(std::lower_bound(early_.begin(), early_.end(), entry), entry);
+    } else {
+      if (since >= static_cast<std::int64_t>(node_of_.size()))
+        node_of_.resize(static_cast<std::size_t>(since) + 1, -1);
+      node_of_[static_cast<std::size_t>(since)] = node;
+    }
+  }
+  nodes_[static_cast<std::size_t>(node)].kept = static_cast<int>(watched_.size());
+  watched_.push_back({x.tensor.id(), detail::next_id(), node, x.name, x.tensor});
+  x.tensor.header().storage->watchers.fetch_add(1, std::memory_order_relaxed);
+}
+
+template <class T>
+int Tape<T>::add_node(const Op* op, const Shape& shape) {
+  if (nodes_.size() >= static_cast<std::size_t>(std::numeric_limits<int>::max()))
+    throw Error("tape: more than 2^31 - 1 records; use a shorter tape");
+  detail::Node<T> node;
+  node.op = op, node.rank = shape.rank();
+  if (!nodes_.empty() && nodes_.back().shape() == shape) {
+    node.sizes = nodes_.back().sizes;
+  } else {
+    auto* sizes = static_cast<std::int64_t*>(
+        arena_.take(static_cast<std::size_t>(shape.rank()) * sizeof(std::int64_t)));
+    node.sizes = std::copy(shape.begin(), shape.end(), sizes) - shape.rank();
+  }
+  nodes_.push_back(node);
+  return static_cast<int>(nodes_.size()) - 1;
+}
+
+template <class T>
+int Tape<T>::append(const Op& op, const Tensor<T>& out) {
+  const auto since = static_cast<std::size_t>(out.id() - first_id_);
+  if (since >= node_of_.size()) {
+    if (since >= node_of_.capacity()) node_of_.reserve(std::max(since + 1, 2 * node_of_.capacity()));
+    node_of_.resize(since + 1, -1);
+  }
+  return node_of_[since] = add_node(&op, out.shape());
+}
+
+template <class T>
+void Tape<T>::connect(int node, detail::Edge<T>* edge) {
+  detail::Edge<T>** link = &nodes_[static_cast<std::size_t>(node)].edges;
+  while (*link != nullptr) link = &(*link)->next;
+  *link = edge;
+}
+
+template <class T>
+const std::string& Tape<T>::name(std::int64_t i) const {
+  static const std::string none;
+  const int kept = node(i).kept;
+  return kept >= 0 ? watched_[static_cast<std::size_t>(kept)].name : none;
+}
+
+template <class T>
+Gradients<T> Tape<T>::backward(const Tensor<T>& y) const {
+  if (y.numel() != 1)
+    throw GradientError(
+        fmt::format("backward: the output has shape {}; only one element has a gradient on its own: give the "
+                    "gradient that arrives, backward(y, dy), or sum(y) first",
+                    y.shape().str()));
+  return backward(y, ones_like(y));
+}
+
+template <class T>
+Gradients<T> Tape<T>::backward(const Tensor<T>& y, const Tensor<T>& dy) const {
+  if (dy.shape() != y.shape())
+    throw ShapeError(
+        fmt::format("backward: the arriving gradient has shape {}, the output {}; they must be equal",
+                    dy.shape().str(), y.shape().str()));
+  const int from = find(y);
+  if (from < 0)
+    throw GradientError(fmt::format(
+        "backward: the output of shape {} is not on this tape: nothing that was watched went into "
+        "it (watch before computing; detach() and other threads stop recording)",
+        y.shape().str()));
+  std::vector<Tensor<T>> kept(watched_.size());
+  walk_back(from, dy, [&](int i, const Tensor<T>& gradient) {
+    const int which = nodes_[static_cast<std::size_t>(i)].kept;
+    if (which >= 0) kept[static_cast<std::size_t>(which)] = gradient;
+  });
+  Gradients<T> gradients;
+  for (std::size_t i = 0; i < kept.size(); ++i) {
+    const bool reached = kept[i].header().storage != nullptr;
+    gradients.by_id_.emplace_back(watched_[i].id,
+                                  reached ? std::move(kept[i]) : zeros<T>(watched_[i].tensor.shape()));
+  }
+  std::sort(gradients.by_id_.begin(), gradients.by_id_.end(),
+            [](const auto& a, const auto& b) { return a.first < b.first; });
+  gradients.tape_ = this, gradients.tape_id_ = first_id_, gradients.from_ = from, gradients.dy_ = dy;
+  return gradients;
+}
+
+using detail::TapeEvent;
+static void tell(TapeEvent event, const Op* op = nullptr) {
+  if (detail::tape_watch != nullptr) [[unlikely]]
+    detail::tape_watch(event, op);
+}
+
+// for (record : reversed(tape)) hand its gradient on to its inputs. Outer tapes go on recording: this one is
+// suspended.
+template <class T>
+template <class Visit>
+void Tape<T>::walk_back(int from, const Tensor<T>& dy, const Visit& visit) const {
+  struct Suspend {
+    bool& flag;
+    bool before = std::exchange(flag, true);
+    std::int64_t walk = std::exchange(walk_, detail::next_id());
+    ~Suspend() {
+      flag = before, walk_ = walk;
+      tell(TapeEvent::walk_ends);
+    }
+  } suspend{suspended_};
+  tell(TapeEvent::walk_begins);
+
+  std::vector<Tensor<T>> gradient(static_cast<std::size_t>(from) + 1);
+  std::vector<char> arrived(gradient.size(), 0);
+  gradient[static_cast<std::size_t>(from)] = dy;
+  arrived[static_cast<std::size_t>(from)] = 1;
+  for (auto i = static_cast<std::size_t>(from) + 1; i-- > 0;) {
+    if (!arrived[i]) continue;
+    const detail::Node<T>& node = nodes_[i];
+    visit(static_cast<int>(i), gradient[i]);
+    for (const detail::Edge<T>* edge = node.edges; edge != nullptr; edge = edge->next) {
+      const auto into = static_cast<std::size_t>(edge->into);
+      try {
+        Tensor<T> part = sum_to(edge->pull(gradient[i]), nodes_[into].shape());
+        gradient[into] = arrived[into] ? gradient[into] + part : std::move(part);
+        arrived[into] = 1;
+      } catch (const Error& error) {
+        throw GradientError(fmt::format("backward: in record {} ({}, shape {}): {}", i, node.op->name,
+                                        node.shape().str(), error.what()));
+      }
+    }
+    gradient[i] = Tensor<T>();  // handed on: its memory serves the next
+    if (node.op != nullptr) tell(TapeEvent::pulled, node.op);
+  }
+}
+
+template <class T>
+void Tape<T>::replay(int from, const Tensor<T>& dy,
+                     const std::function<void(int, const Tensor<T>&)>& visit) const {
+  walk_back(from, dy, visit);
+}
+
+template <class T>
+Tape<T>::Paused::Paused() {
+  for (const Tape* tape = innermost_; tape != nullptr; tape = tape->outer_)
+    if (!std::exchange(tape->suspended_, true)) paused_.push_back(tape);
+}
+template <class T>
+Tape<T>::Paused::~Paused() {
+  for (const Tape* tape : paused_) tape->suspended_ = false;
+}
+
+template <class T>
+bool is_recorded(const Tensor<T>& x) {
+  for (const Tape<T>* tape = Tape<T>::innermost(); tape != nullptr; tape = tape->outer())
+    if (!tape->suspended() && tape->knows(x)) return true;
+  return false;
+}
+
+template class Gradients<float>;
+template class Gradients<double>;
+template class Tape<float>;
+template class Tape<double>;
+template bool is_recorded(const Tensor<float>&);
+template bool is_recorded(const Tensor<double>&);
+
+}  // namespace tapehead

@@ -1,0 +1,349 @@
+#include "tapehead/autograd/trace.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "autograd/tape_records.hpp"
+#include "tapehead/ops/arithmetic.hpp"
+#include "tapehead/kernels/error.hpp"
+#include "tapehead/ops/reduce.hpp"
+
+namespace tapehead {
+
+using detail::Record;
+using detail::records_of;
+
+std::string Record::head() const {
+  const std::string made = op != nullptr ? op->name : "";
+  return name.empty() || made.empty() ? name + made : name + " = " + made;
+}
+
+template <class T>
+std::vector<Record> detail::records_of(const Tape<T>& tape) {
+  std::vector<Record> records;
+  for (std::int64_t i = 0; i < tape.size(); ++i) {
+    const Node<T>& node = tape.node(i);
+    records.push_back({node.op, tape.name(i), node.shape(), {}});
+    for (const Edge<T>* edge = node.edges; edge != nullptr; edge = edge->next)
+      records.back().inputs.push_back(edge->into);
+  }
+  return records;
+}
+
+namespace {
+
+template <class T>
+double norm_of(const Tensor<T>& x) {
+  return std::sqrt(sum(to<double>(detach(x)) * to<double>(detach(x))).item());
+}
+
+// Columns on the screen: code points, but for accents that stand on the letter before (x̂).
+std::size_t width(const std::string& text) {
+  std::size_t columns = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    const bool accent = byte == 0xCC || (byte == 0xCD && i + 1 < text.size() &&
+                                         static_cast<unsigned char>(text[i + 1]) < 0xB0);
+    columns += (byte & 0xC0) != 0x80 && !accent;
+  }
+  return columns;
+}
+
+// Rows of cells as aligned text; the columns named in `right` to the right. A row of one cell runs across.
+std::string table(const std::vector<std::vector<std::string>>& rows, const std::string& right) {
+  std::vector<std::size_t> widest;
+  for (const auto& row : rows)
+    for (std::size_t c = 0; row.size() > 1 && c < row.size(); ++c) {
+      if (c >= widest.size()) widest.push_back(0);
+      widest[c] = std::max(widest[c], width(row[c]));
+    }
+  std::string text;
+  for (const auto& row : rows) {
+    std::string line;
+    for (std::size_t c = 0; c < row.size(); ++c) {
+      const std::string space(row.size() > 1 ? widest[c] - width(row[c]) : 0, ' ');
+      line += (c > 0 ? "  " : "") + (right[c] == 'r' ? space + row[c] : row[c] + space);
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += line + "\n";
+  }
+  return text;
+}
+
+std::string bytes_text(std::size_t bytes) {
+  if (bytes < 10'000) return fmt::format("{} B", bytes);
+  const double kibi = static_cast<double>(bytes) / 1024;
+  return kibi < 10'000 ? fmt::format("{:.1f} KiB", kibi) : fmt::format("{:.1f} MiB", kibi / 1024);
+}
+
+// The storages that pullbacks hold, and their bytes.
+using Held = std::map<const detail::Storage*, std::size_t>;
+template <class T>
+Held held_by(const detail::Node<T>& node) {
+  static thread_local Held* found = nullptr;
+  Held held;
+  struct Watch {
+    explicit Watch(Held& into) {
+      found = &into;
+      detail::copy_watch = [](const detail::Header& header) {
+        if (header.storage != nullptr)
+          (*found)[header.storage] = header.storage->bytes - sizeof(detail::Storage);
+      };
+    }
+    ~Watch() { detail::copy_watch = nullptr; }
+  } watch(held);
+  for (const detail::Edge<T>* edge = node.edges; edge != nullptr; edge = edge->next) edge->copy_captured();
+  return held;
+}
+std::size_t total(const Held& held) {
+  std::size_t bytes = 0;
+  for (const auto& [storage, size] : held) bytes += size;
+  return bytes;
+}
+
+// A record by its name, or else by its number.
+std::string called(const std::vector<Record>& records, int i) {
+  const std::string& name = records[static_cast<std::size_t>(i)].name;
+  return name.empty() ? fmt::format("#{}", i) : name;
+}
+
+std::string printed(const std::vector<Record>& records, const std::vector<Held>& held,
+                    const std::map<std::size_t, double>* norms) {
+  constexpr std::size_t shown = 100;
+  const std::size_t n = records.size();
+  std::vector<std::vector<std::string>> rows{
+      {"#", "operation", "formula", "inputs", "name", "shape", "saves"}};
+  if (norms != nullptr) rows[0].push_back("|gradient|");
+  Held all;
+  for (std::size_t i = 0; i < n; ++i) {
+    all.insert(held[i].begin(), held[i].end());
+    if (n > 2 * shown && i >= shown && i < n - shown) {
+      if (i == shown) rows.push_back({fmt::format("… {} more records …", n - 2 * shown)});
+      continue;
+    }
+    const Record& record = records[i];
+    std::string inputs;
+    for (const int into : record.inputs) inputs += (inputs.empty() ? "" : ", ") + called(records, into);
+    rows.push_back({std::to_string(i), record.op != nullptr ? record.op->name : "watched",
+                    record.op != nullptr ? record.op->formula : "", inputs, record.name, record.shape.str(),
+                    held[i].empty() ? "" : bytes_text(total(held[i]))});
+    if (norms != nullptr)
+      rows.back().push_back(norms->count(i) != 0 ? fmt::format("{:.4g}", norms->at(i)) : "-");
+  }
+  return table(rows, "rlllllrr") + fmt::format("{} records; {} kept alive in {} tensor{}\n", n,
+                                               bytes_text(total(all)), all.size(),
+                                               all.size() == 1 ? "" : "s");
+}
+template <class T>
+std::string printed(const Tape<T>& tape, const std::map<std::size_t, double>* norms) {
+  std::vector<Held> held;
+  for (std::int64_t i = 0; i < tape.size(); ++i) held.push_back(held_by(tape.node(i)));
+  return printed(records_of(tape), held, norms);
+}
+
+std::string escaped(const std::string& text, const char* quote) {
+  std::string out;
+  for (char c : text) c == '"' ? out += quote : out += c;
+  return out;
+}
+
+std::string dot_of(const std::vector<Record>& records) {
+  std::string text = "digraph tape {\n  node [shape=box, fontname=\"monospace\"];\n";
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    const Record& record = records[i];
+    text += fmt::format("  n{} [label=\"{}\\n{}\"{}];\n", i, escaped(record.head(), "\\\""),
+                        record.shape.str(), record.op == nullptr ? ", style=rounded" : "");
+    for (const int into : record.inputs) text += fmt::format("  n{} -> n{};\n", into, i);
+  }
+  return text + "}\n";
+}
+
+std::string mermaid_of(const std::vector<Record>& records) {
+  std::string text = "flowchart TD\n";
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    const Record& record = records[i];
+    const bool leaf = record.op == nullptr;
+    text += fmt::format("  n{}{}\"{}<br>{}\"{}\n", i, leaf ? "([" : "[", escaped(record.head(), "#quot;"),
+                        record.shape.str(), leaf ? "])" : "]");
+    for (const int into : record.inputs) text += fmt::format("  n{} --> n{}\n", into, i);
+  }
+  return text;
+}
+
+}  // namespace
+
+template <class T>
+std::string print(const Tape<T>& tape) {
+  return printed(tape, nullptr);
+}
+
+template <class T>
+std::string print(const Tape<T>& tape, const Gradients<T>& grad) {
+  if (&grad.tape() != &tape) throw GradientError("print: these gradients came by another tape");
+  const typename Tape<T>::Paused paused;
+  std::map<std::size_t, double> norms;
+  tape.replay(grad.from(), grad.dy(), [&](int i, const Tensor<T>& gradient) {
+    norms[static_cast<std::size_t>(i)] = norm_of(gradient);
+  });
+  return printed(tape, &norms);
+}
+
+template <class T>
+std::string dot(const Tape<T>& tape) {
+  return dot_of(records_of(tape));
+}
+template <class T>
+std::string mermaid(const Tape<T>& tape) {
+  return mermaid_of(records_of(tape));
+}
+
+template <class T>
+std::string Tape<T>::print() const {
+  return tapehead::print(*this);
+}
+template <class T>
+std::string Tape<T>::print(const Gradients<T>& grad) const {
+  return tapehead::print(*this, grad);
+}
+template <class T>
+std::string Tape<T>::dot() const {
+  return tapehead::dot(*this);
+}
+template <class T>
+std::string Tape<T>::mermaid() const {
+  return tapehead::mermaid(*this);
+}
+
+namespace {
+
+// What has come to a record, and which watched results it passed: record numbers, the last first.
+template <class T>
+struct Part {
+  std::vector<int> passed;
+  Tensor<T> gradient;
+};
+
+void check_number(std::size_t routes) {
+  if (routes >= 256)
+    throw ValueError(
+        "explain: more than 256 routes; watch fewer of the results on the way, or ask for Routes::by_use");
+}
+
+template <class T>
+void add(std::vector<Part<T>>& parts, std::vector<int> passed, Tensor<T> gradient) {
+  for (Part<T>& part : parts)
+    if (part.passed == passed) {
+      part.gradient = part.gradient + gradient;
+      return;
+    }
+  check_number(parts.size());
+  parts.push_back({std::move(passed), std::move(gradient)});
+}
+
+// Whether each record's result depends on record `at`.
+std::vector<char> dependents(const std::vector<Record>& records, int at) {
+  std::vector<char> depends(records.size(), 0);
+  depends[static_cast<std::size_t>(at)] = 1;
+  for (std::size_t i = static_cast<std::size_t>(at) + 1; i < records.size(); ++i)
+    for (const int into : records[i].inputs) depends[i] |= depends[static_cast<std::size_t>(into)];
+  return depends;
+}
+
+// A route as text: the nth use of x (record `at`), then the watched results that were passed.
+std::string path(const std::vector<Record>& records, int at, int nth, const std::vector<int>& along) {
+  const std::vector<int>& used = records[static_cast<std::size_t>(along[0])].inputs;
+  std::string text;
+  for (const int i : along) {
+    const Record& record = records[static_cast<std::size_t>(i)];
+    if (!text.empty()) text += " → ";
+    text += record.name.empty() ? fmt::format("{} #{}", record.op->name, i) : record.name;
+    if (i == along[0] && std::count(used.begin(), used.end(), at) > 1) text += fmt::format(" (use {})", nth);
+  }
+  return text;
+}
+
+// rows: a head, then one for each route.
+std::string explained(const std::string& name, const Shape& shape, double norm,
+                      const std::vector<std::vector<std::string>>& rows) {
+  const std::string head = fmt::format("gradient of {}, shape {}: norm {:.4g}, ", name, shape.str(), norm);
+  const std::size_t routes = rows.size() - 1;
+  if (routes == 0)
+    return head + (norm == 0 ? "by no route: the output does not depend on it\n" : "where backward began\n");
+  return head + fmt::format("by {} route{}\n", routes, routes == 1 ? "" : "s") + table(rows, "rrl");
+}
+
+}  // namespace
+
+template <class T>
+Explanation<T> explain(const Gradients<T>& grad, const Tensor<T>& x, Routes how) {
+  const Tape<T>& tape = grad.tape();
+  const int at = tape.find(x), from = grad.from();
+  if (at < 0)
+    throw GradientError(
+        fmt::format("explain: the tape does not know this tensor of shape {}; watch it, or ask for something "
+                    "computed from what was watched",
+                    x.shape().str()));
+  const typename Tape<T>::Paused paused;
+  const std::vector<Record> records = records_of(tape);
+  const std::vector<char> depends = dependents(records, at);
+  Explanation<T> e{called(records, at), zeros<T>(x.shape()), 0, {}};
+  if (at == from) e.gradient = grad.dy();
+  std::vector<std::vector<Part<T>>> parts(static_cast<std::size_t>(std::max(from, at)) + 1);
+  if (from > at) parts[static_cast<std::size_t>(from)].push_back({{}, grad.dy()});
+  for (int i = from; i > at; --i) {
+    for (const Part<T>& part : std::exchange(parts[static_cast<std::size_t>(i)], {})) {
+      int nth = 0;
+      for (const detail::Edge<T>* edge = tape.node(i).edges; edge != nullptr; edge = edge->next) {
+        const int into = edge->into;
+        if (into < at || !depends[static_cast<std::size_t>(into)]) continue;
+        Tensor<T> pulled = sum_to(edge->pull(part.gradient), tape.node(into).shape());
+        if (into == at) {
+          check_number(e.routes.size());
+          e.gradient = e.gradient + pulled;
+          std::vector<int> along(part.passed.rbegin(), part.passed.rend());
+          if (along.empty() || along[0] != i) along.insert(along.begin(), i);
+          const double norm = norm_of(pulled);
+          const auto place = std::find_if(e.routes.begin(), e.routes.end(),
+                                          [&](const Route<T>& r) { return r.norm < norm; });
+          e.routes.insert(place, {path(records, at, ++nth, along), along, std::move(pulled), norm, 0});
+        } else {
+          std::vector<int> passed = part.passed;
+          if (how == Routes::by_name && tape.node(into).kept >= 0) passed.push_back(into);
+          add(parts[static_cast<std::size_t>(into)], std::move(passed), std::move(pulled));
+        }
+      }
+    }
+  }
+  e.norm = norm_of(e.gradient);
+  for (Route<T>& r : e.routes)
+    r.share = e.norm > 0 ? static_cast<double>(sum(r.gradient * e.gradient).item()) / (e.norm * e.norm) : 0;
+  return e;
+}
+
+template <class T>
+std::string Explanation<T>::text() const {
+  std::vector<std::vector<std::string>> rows{{"norm", "share", "route"}};
+  for (const Route<T>& r : routes)
+    rows.push_back({fmt::format("{:.4g}", r.norm), fmt::format("{:.1f} %", 100 * r.share), r.path});
+  return explained(name, gradient.shape(), norm, rows);
+}
+
+#define TAPEHEAD_TRACE(T)                                          \
+  template std::vector<Record> detail::records_of(const Tape<T>&); \
+  template std::string print(const Tape<T>&);                      \
+  template std::string print(const Tape<T>&, const Gradients<T>&); \
+  template std::string dot(const Tape<T>&);                        \
+  template std::string mermaid(const Tape<T>&);                    \
+  template std::string Tape<T>::print() const;                     \
+  template std::string Tape<T>::print(const Gradients<T>&) const;  \
+  template std::string Tape<T>::dot() const;                       \
+  template std::string Tape<T>::mermaid() const;                   \
+  template struct Explanation<T>;                                  \
+  template Explanation<T> explain(const Gradients<T>&, const Tensor<T>&, Routes);
+TAPEHEAD_TRACE(float)
+TAPEHEAD_TRACE(double)
+
+}  // namespace tapehead

@@ -1,0 +1,184 @@
+#include "tapehead/caches/cache.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "caches/decoding.hpp"
+#include "tensor/elementwise.hpp"
+#include "tapehead/kernels/error.hpp"
+#include "tapehead/autograd/tape.hpp"
+#include "tapehead/ops/views.hpp"
+
+namespace tapehead {
+
+namespace {
+
+// The shape of n rows behind the leading axes.
+Shape rows_shape(const Shape& lead, std::int64_t n, std::int64_t width) {
+  return lead.with(lead.rank(), n).with(lead.rank() + 1, width);
+}
+
+// Whether nobody but its one owner can see these elements.
+template <class T>
+bool unshared(const Tensor<T>& x) {
+  return x.header().owners.load(std::memory_order_acquire) == 1 &&
+         x.header().storage->owners.load(std::memory_order_acquire) == 1;
+}
+
+}  // namespace
+
+template <std::floating_point T>
+KVCache<T>::KVCache(const Shape& lead, std::int64_t capacity, std::int64_t key_width,
+                    std::int64_t value_width)
+    : lead_(lead) {
+  if (lead.rank() > max_rank - 2)
+    throw ShapeError(fmt::format("KVCache: leading axes {}; at most {} go before (length, width)", lead.str(),
+                                 max_rank - 2));
+  if (capacity < 0 || key_width < 0 || value_width < 0)
+    throw ShapeError(fmt::format("KVCache: capacity {}, key width {}, value width {}; none may be negative",
+                                 capacity, key_width, value_width));
+  make_rows(capacity, key_width, value_width > 0 ? value_width : key_width);
+}
+
+template <std::floating_point T>
+void KVCache<T>::make_rows(std::int64_t capacity, std::int64_t key_width, std::int64_t value_width) {
+  Buffer<T> keys(rows_shape(lead_, capacity, key_width), "KVCache"),
+      values(rows_shape(lead_, capacity, value_width), "KVCache");
+  auto written = std::make_shared<std::atomic<std::int64_t>>(0);
+  keys_ = std::move(keys), values_ = std::move(values), written_ = std::move(written);
+}
+
+template <std::floating_point T>
+Tensor<T> KVCache<T>::seen(const Tensor<T>& rows) const {
+  return rows.view(rows_shape(lead_, length_, rows.size(-1)), rows.strides(), rows.data());
+}
+
+// Makes the rows length … end - 1 this cache's alone. They are, if nobody wrote behind `length` yet: then
+// they are in no view. Else a copy of this cache, or this one before it was truncated, did; views may show
+// them, and the rows move.
+template <std::floating_point T>
+void KVCache<T>::claim(std::int64_t end) {
+  std::int64_t expected = length_;
+  if (written_->compare_exchange_strong(expected, end)) return;
+  if (unshared(keys_) && unshared(values_)) return written_->store(end);
+  const Tensor<T> keys = this->keys(), values = this->values();
+  make_rows(capacity(), key_width(), value_width());
+  detail::copy_to(const_cast<T*>(keys_.data()), keys_.strides(), keys);
+  detail::copy_to(const_cast<T*>(values_.data()), values_.strides(), values);
+  written_->store(end);
+}
+
+template <std::floating_point T>
+void KVCache<T>::append(const Tensor<T>& k, const Tensor<T>& v) {
+  const std::int64_t n = detail::new_rows("KVCache.append", k, v, lead_, key_width(), value_width());
+  if (n > capacity() - length_)
+    throw ValueError(fmt::format(
+        "KVCache.append: {} more tokens behind {} pass the capacity of {}; make the cache with a larger one, "
+        "truncate() it, or use a SlidingKVCache",
+        n, length_, capacity()));
+  claim(length_ + n);
+  const auto write = [this](const Tensor<T>& rows, const Tensor<T>& x) {
+    detail::copy_to(const_cast<T*>(rows.data()) + length_ * rows.size(-1), rows.strides(), x);
+  };
+  write(keys_, k), write(values_, v);
+  length_ += n;
+}
+
+template <std::floating_point T>
+void KVCache<T>::truncate(std::int64_t length) {
+  if (length < 0 || length > length_)
+    throw ValueError(
+        fmt::format("KVCache.truncate: to {} tokens of {}; it must be 0 to {}", length, length_, length_));
+  length_ = length;
+}
+
+template <std::floating_point T>
+Tensor<T> decode(const Tensor<T>& q, const KVCache<T>& cache,
+                 const AttentionOptions<std::type_identity_t<T>>& options) {
+  const std::int64_t first_row = 0;
+  return detail::decode("decode", q, cache.lead(), cache.length(), 0, options,
+                        {.keys = cache.keys().data(),
+                         .values = cache.values().data(),
+                         .length = cache.length(),
+                         .d = cache.key_width(),
+                         .dv = cache.value_width(),
+                         .head_rows = cache.capacity(),
+                         .run_rows = std::max<std::int64_t>(cache.capacity(), 1),
+                         .first_rows = {&first_row, 1}},
+                        [&] { return std::pair(cache.keys(), cache.values()); });
+}
+
+template <std::floating_point T>
+SlidingKVCache<T>::SlidingKVCache(const Shape& lead, std::int64_t window, std::int64_t key_width,
+                                  std::int64_t value_width)
+    : window_(window), rows_(lead, 2 * std::max<std::int64_t>(window, 0), key_width, value_width) {
+  if (window < 1)
+    throw ValueError(
+        fmt::format("SlidingKVCache: window {}; it counts the current token, so it is 1 or more", window));
+}
+
+template <std::floating_point T>
+void SlidingKVCache<T>::append(const Tensor<T>& k, const Tensor<T>& v) {
+  const std::int64_t n =
+      detail::new_rows("SlidingKVCache.append", k, v, rows_.lead(), rows_.key_width(), rows_.value_width());
+  if (n == 0) return;
+  const std::int64_t before =
+      std::min(window_ - 1, rows_.length());  // still seen by the first of the new tokens
+  if (rows_.length() + n > rows_.capacity()) {
+    KVCache<T> moved(rows_.lead(), std::max(2 * window_, before + n), rows_.key_width(), rows_.value_width());
+    const auto tail = [&](const Tensor<T>& x) {
+      return slice(x, -2, rows_.length() - before, rows_.length());
+    };
+    moved.append(tail(rows_.keys()), tail(rows_.values()));
+    moved.append(k, v);
+    rows_ = std::move(moved);
+  } else {
+    rows_.append(k, v);
+  }
+  length_ += n, kept_ = before + n;
+}
+
+template <std::floating_point T>
+Tensor<T> SlidingKVCache<T>::keys() const {
+  return slice(rows_.keys(), -2, rows_.length() - kept_, rows_.length());
+}
+template <std::floating_point T>
+Tensor<T> SlidingKVCache<T>::values() const {
+  return slice(rows_.values(), -2, rows_.length() - kept_, rows_.length());
+}
+
+template <std::floating_point T>
+Tensor<T> decode(const Tensor<T>& q, const SlidingKVCache<T>& cache,
+                 const AttentionOptions<std::type_identity_t<T>>& options) {
+  const std::int64_t n = q.rank() < 2 ? 0 : q.size(-2), window = cache.window(), kept = cache.kept();
+  if (kept < cache.length() && n > kept - (window - 1))
+    throw ValueError(
+        fmt::format("decode: {} queries in a window of {}, and {} keys kept of {}: the first of them should "
+                    "see more; decode "
+                    "each chunk before the next is appended",
+                    n, window, kept, cache.length()));
+  const std::int64_t first_row = cache.rows().length() - kept;
+  return detail::decode("decode", q, cache.rows().lead(), kept, window, options,
+                        {.keys = cache.rows().keys().data(),
+                         .values = cache.rows().values().data(),
+                         .length = kept,
+                         .d = cache.rows().key_width(),
+                         .dv = cache.rows().value_width(),
+                         .head_rows = cache.rows().capacity(),
+                         .run_rows = cache.rows().capacity(),
+                         .first_rows = {&first_row, 1}},
+                        [&] { return std::pair(cache.keys(), cache.values()); });
+}
+
+#define TAPEHEAD_CACHE(T)                                                                     \
+  template class KVCache<T>;                                                                  \
+  template class SlidingKVCache<T>;                                                           \
+  template Tensor<T> decode(const Tensor<T>&, const KVCache<T>&, const AttentionOptions<T>&); \
+  template Tensor<T> decode(const Tensor<T>&, const SlidingKVCache<T>&, const AttentionOptions<T>&);
+TAPEHEAD_CACHE(float)
+TAPEHEAD_CACHE(double)
+
+}  // namespace tapehead

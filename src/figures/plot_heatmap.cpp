@@ -1,0 +1,302 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+#include <string_view>
+
+#include "figures/plot_canvas.hpp"
+#include "tapehead/kernels/error.hpp"
+
+// Matrices and masks, as SVG and in the terminal.
+
+namespace tapehead {
+
+using figure::Axis;
+using figure::Canvas;
+using figure::columns;
+using figure::pixels;
+using figure::Point;
+using figure::readable;
+using figure::widest;
+
+namespace {
+
+// ---- colour ----------------------------------------------------------------------------------------------
+
+struct Rgb {
+  int r, g, b;
+};
+
+// Indigo, blue, teal, green, yellow: chosen in OKLCH so that the lightness grows by equal steps, and the
+// distance between colours too. Equal differences of value look equal, also in grey.
+Rgb colour_at(double t) {
+  static constexpr std::uint32_t stops[] = {0x281c4c, 0x2b3278, 0x00529a, 0x04749a, 0x0894a1,
+                                            0x08b6a0, 0x51d587, 0xb9e47c, 0xfff19b};
+  const double s = std::clamp(t, 0.0, 1.0) * 8;
+  const int i = std::min(static_cast<int>(s), 7);
+  const auto mix = [&](int shift) {
+    const double a = stops[i] >> shift & 255, b = stops[i + 1] >> shift & 255;
+    return static_cast<int>(a + (b - a) * (s - i) + 0.5 + 1e-6);  // a half goes up on every machine
+  };
+  return {mix(16), mix(8), mix(0)};
+}
+
+// Black letters where they have more contrast than white ones have (WCAG's relative luminance).
+bool wants_black(const Rgb& c) {
+  const auto linear = [](int v) { return std::pow(v / 255.0, 2.2); };
+  return 0.2126 * linear(c.r) + 0.7152 * linear(c.g) + 0.0722 * linear(c.b) > 0.179;
+}
+
+// ---- the matrix ------------------------------------------------------------------------------------------
+
+struct Matrix {
+  Shape shape;
+  std::int64_t rows, cols;
+  std::vector<double> values;
+  std::vector<std::string> texts;  // as they stand in the cells
+  double low, high;                // the ends of the colour scale
+  bool mask;
+
+  std::size_t index(std::int64_t i, std::int64_t j) const { return static_cast<std::size_t>(i * cols + j); }
+  Rgb colour(double v) const {
+    const double half = high / 2 - low / 2;  // the whole may overflow
+    return colour_at(half > 0 ? (v / 2 - low / 2) / half : 0.5);
+  }
+};
+
+void check_labels(const char* op, const char* what, const std::vector<std::string>& labels, std::int64_t n,
+                  const Shape& shape) {
+  if (labels.empty() || static_cast<std::int64_t>(labels.size()) == n) return;
+  throw ValueError(fmt::format("{}: {} {} labels for shape {}; {} are needed, or none", op, labels.size(),
+                               what, shape.str(), n));
+}
+
+// Throws where there is no figure of this shape.
+Matrix empty_matrix(const char* op, const Shape& shape, const HeatmapOptions& o) {
+  if (shape.rank() > 2)
+    throw ShapeError(fmt::format("{}: shape {} has {} axes; draw one matrix of it, x.select(0, i)", op,
+                                 shape.str(), shape.rank()));
+  if (shape.numel() > 65'536)
+    throw ValueError(fmt::format("{}: shape {} has more cells than a figure shows, 65536; draw a slice of it",
+                                 op, shape.str()));
+  if (o.precision < 0 || o.precision > 17)
+    throw ValueError(fmt::format("{}: precision is {}; it must be 0 to 17", op, o.precision));
+  const int rank = shape.rank();
+  Matrix m{shape, rank == 2 ? shape[0] : 1, rank == 0 ? 1 : shape[rank - 1], {}, {}, 0, 1, false};
+  check_labels(op, "row", o.row_labels, m.rows, shape);
+  check_labels(op, "column", o.column_labels, m.cols, shape);
+  return m;
+}
+
+void set_scale(const char* op, Matrix& m, const HeatmapOptions& o) {
+  double low = std::numeric_limits<double>::infinity(), high = -low;
+  for (const double v : m.values)
+    if (std::isfinite(v)) low = std::min(low, v), high = std::max(high, v);
+  if (low > high) low = 0, high = 1;
+  m.low = o.low.value_or(low), m.high = o.high.value_or(std::max(high, m.low));
+  if (!o.low) m.low = std::min(m.low, m.high);
+  if (!std::isfinite(m.low) || !std::isfinite(m.high) || m.low > m.high)
+    throw ValueError(fmt::format("{}: colours from low = {} to high = {}; low must be the smaller one", op,
+                                 m.low, m.high));
+}
+
+template <class T>
+Matrix read(const char* op, const Tensor<T>& x, const HeatmapOptions& o) {
+  Matrix m = empty_matrix(op, x.shape(), o);
+  m.mask = std::is_same_v<T, bool>;
+  for (const T element : x.to_vector()) {
+    const auto v = static_cast<double>(element);
+    m.values.push_back(v);
+    m.texts.push_back(std::is_integral_v<T> ? std::to_string(static_cast<std::int64_t>(element))
+                                            : figure::value_text(v, o.precision));
+  }
+  set_scale(op, m, o);
+  return m;
+}
+
+// ---- SVG -------------------------------------------------------------------------------------------------
+
+// Where the cells lie: labels above and to the left of them, `right` pixels for the scale or legend.
+struct Layout {
+  Layout(const Matrix& m, const HeatmapOptions& o, double cell_width, double cell_height, double right,
+         double least)
+      : cell_w(cell_width), cell_h(cell_height), slanted(widest(o.column_labels) > cell_width - 4) {
+    const double names = widest(o.column_labels), across = static_cast<double>(m.cols) * cell_w;
+    left = 16 + (o.row_axis.empty() ? 0 : 20) + widest(o.row_labels) + (o.row_labels.empty() ? 0 : 6);
+    top = 16 + (o.title.empty() ? 0 : 22) + (o.column_axis.empty() ? 0 : 18);
+    top += o.column_labels.empty() ? 0 : slanted ? 10 + 0.72 * names : 16;
+    grid_w = m.values.empty() ? std::max(across, 120.0) : across;
+    grid_h = std::max(static_cast<double>(m.rows) * cell_h, m.values.empty() ? 60.0 : 0);
+    width = std::max(left + grid_w + std::max(right, slanted ? 0.72 * names : 0),
+                     32 + 1.2 * pixels(readable(o.title)));
+    height = top + std::max(grid_h, least) + 16;
+  }
+  double x(std::int64_t j) const { return left + cell_w * static_cast<double>(j); }
+  double y(std::int64_t i) const { return top + cell_h * static_cast<double>(i); }
+  double cell_w, cell_h;
+  bool slanted;  // column labels that are wider than a column
+  double left, top, grid_w, grid_h, width, height;
+};
+
+void draw_labels(Canvas& canvas, const Layout& at, const HeatmapOptions& o) {
+  std::int64_t i = 0, j = 0;
+  for (const auto& label : o.row_labels)
+    canvas.text({at.left - 6, at.y(i++) + at.cell_h / 2 + 4}, label, "end");
+  for (const auto& label : o.column_labels)
+    if (const Point p{at.x(j++) + at.cell_w / 2, at.top - 6}; at.slanted)
+      canvas.text(p, label, "", -45);
+    else
+      canvas.text(p, label, "mid");
+  if (!o.column_axis.empty())
+    canvas.text({at.left + at.grid_w / 2, o.title.empty() ? 20.0 : 42.0}, o.column_axis, "mid soft");
+  if (!o.row_axis.empty()) canvas.text({20, at.top + at.grid_h / 2}, o.row_axis, "mid soft", -90);
+}
+
+std::string fill(const Rgb& c) { return fmt::format("fill='#{:02x}{:02x}{:02x}'", c.r, c.g, c.b); }
+
+void draw_scale(Canvas& canvas, const Layout& at, const Matrix& m, const Axis& axis, double height) {
+  const double x = at.left + at.grid_w + 16;
+  const bool constant = !(m.low < m.high);
+  for (int i = 0; i < 60; ++i)
+    canvas.rect(x, at.top + height * i / 60, 12, height / 60,
+                fill(colour_at(constant ? 0.5 : (59.5 - i) / 60)));
+  if (constant) return canvas.text({x + 18, at.top + height / 2 + 4}, fmt::format("{:.6g}", m.low));
+  for (const auto& tick : axis.ticks()) {
+    canvas.line({x + 12, axis.at(tick.value)}, {x + 15, axis.at(tick.value)}, "frame");
+    canvas.text({x + 18, axis.at(tick.value) + 4}, tick.label);
+  }
+}
+
+void draw_cells(Canvas& canvas, const Layout& at, const Matrix& m, bool numbers) {
+  for (std::int64_t i = 0; i < m.rows; ++i)
+    for (std::int64_t j = 0; j < m.cols; ++j) {
+      const double v = m.values[m.index(i, j)];
+      const Rgb colour = std::isfinite(v) ? m.colour(v) : Rgb{};
+      canvas.rect(at.x(j), at.y(i), at.cell_w, at.cell_h, std::isfinite(v) ? fill(colour) : "class='off'");
+      if (numbers)
+        canvas.text({at.x(j) + at.cell_w / 2, at.y(i) + at.cell_h / 2 + 4}, m.texts[m.index(i, j)],
+                    std::isfinite(v) ? wants_black(colour) ? "mid black" : "mid white" : "mid");
+      else if (!std::isfinite(v))
+        canvas.line({at.x(j), at.y(i + 1)}, {at.x(j + 1), at.y(i)}, "frame");
+    }
+}
+
+void draw_mask(Canvas& canvas, const Layout& at, const Matrix& m) {
+  const double gap = at.cell_w > 8 ? 1 : 0, side = at.cell_w - 2 * gap;
+  for (std::int64_t i = 0; i < m.rows; ++i)
+    for (std::int64_t j = 0; j < m.cols; ++j)
+      canvas.rect(at.x(j) + gap, at.y(i) + gap, side, side,
+                  m.values[m.index(i, j)] != 0 ? "class='on'" : "class='off'");
+  const double x = at.left + at.grid_w + 16;
+  canvas.rect(x, at.top + 2, 12, 12, "class='on'");
+  canvas.text({x + 18, at.top + 12}, "may attend");
+  canvas.rect(x, at.top + 24, 12, 12, "class='off'");
+  canvas.text({x + 18, at.top + 34}, "hidden");
+}
+
+std::string svg(const Matrix& m, const HeatmapOptions& o) {
+  const bool mask = m.mask;
+  const bool numbers = o.numbers && !mask && m.rows <= 24 && m.cols <= 24;
+  const auto longest = static_cast<double>(std::max({m.rows, m.cols, std::int64_t{1}}));
+  const double side = std::clamp(std::floor(480 / longest), 2.0, 24.0);
+  const double cell_w = numbers ? std::max(36.0, widest(m.texts) + 10) : side, cell_h = numbers ? 28 : side;
+  const double scale_height = std::clamp(cell_h * static_cast<double>(m.rows), 90.0, 240.0);
+  const double ticks = Axis(Scale::linear, m.low, m.high, 0, 1, 0).widest_label();
+  const Layout at(m, o, cell_w, cell_h, mask ? 120 : 50 + ticks, mask ? 50 : scale_height);
+
+  const auto filled = std::count(m.values.begin(), m.values.end(), 1.0);
+  std::string description = o.description;
+  if (description.empty()) {
+    description = fmt::format("{} by {} ", m.rows, m.cols);
+    if (mask)
+      description += fmt::format("mask; {} of {} pairs may attend", filled, m.values.size());
+    else if (m.values.empty())
+      description += "matrix";
+    else
+      description += fmt::format("matrix; values from {:.4g} to {:.4g}", m.low, m.high);
+  }
+  Canvas canvas(at.width, at.height, o.title, description);
+  draw_labels(canvas, at, o);
+  if (mask)
+    draw_mask(canvas, at, m);
+  else
+    draw_cells(canvas, at, m, numbers);
+  canvas.rect(at.left, at.top, at.grid_w, at.grid_h, "class='frame'");
+  if (m.values.empty())
+    canvas.text({at.left + at.grid_w / 2, at.top + 34}, "empty: " + m.shape.str(), "mid");
+  else if (!mask)
+    draw_scale(canvas, at, m, Axis(Scale::linear, m.low, m.high, at.top + scale_height, at.top, 0),
+               scale_height);
+  return canvas.str();
+}
+
+// ---- terminal --------------------------------------------------------------------------------------------
+
+bool terminal_has_colour() {
+  const char *no_color = std::getenv("NO_COLOR"), *term = std::getenv("TERM");
+  if (no_color != nullptr && *no_color != '\0') return false;
+  return isatty(STDOUT_FILENO) != 0 && (term == nullptr || std::string_view(term) != "dumb");
+}
+
+std::string padded(const std::string& text, double width) {
+  return std::string(static_cast<std::size_t>(std::max(0.0, width - columns(text))), ' ') + text;
+}
+
+std::string coloured(const std::string& text, const Rgb& c) {
+  return fmt::format("\x1b[48;2;{};{};{}m\x1b[38;2;{}m{}\x1b[0m", c.r, c.g, c.b,
+                     wants_black(c) ? "0;0;0" : "255;255;255", text);
+}
+
+std::string text(const Matrix& m, const HeatmapOptions& o, Colour colour) {
+  const bool colours = colour == Colour::always || (colour == Colour::automatic && terminal_has_colour());
+  const auto longest = [](const std::vector<std::string>& texts) {
+    double w = 0;
+    for (const auto& text : texts) w = std::max(w, columns(readable(text)));
+    return w;
+  };
+  const double side = longest(o.row_labels), width = std::max(longest(o.column_labels), longest(m.texts));
+
+  std::string out = o.title.empty() ? "" : readable(o.title) + "\n";
+  if (!o.row_axis.empty()) out += "rows: " + readable(o.row_axis) + "\n";
+  if (!o.column_axis.empty()) out += "columns: " + readable(o.column_axis) + "\n";
+  if (!o.column_labels.empty()) {
+    out += padded("", side);
+    for (const auto& label : o.column_labels) out += " " + padded(readable(label), width) + " ";
+    out.back() = '\n';
+  }
+  for (std::int64_t i = 0; i < m.rows; ++i) {
+    if (!o.row_labels.empty()) out += padded(readable(o.row_labels[static_cast<std::size_t>(i)]), side);
+    for (std::int64_t j = 0; j < m.cols; ++j) {
+      const double v = m.values[m.index(i, j)];
+      const std::string cell =
+          " " + padded(m.texts[m.index(i, j)], width) + (colours || j + 1 < m.cols ? " " : "");
+      out += colours ? coloured(cell, std::isfinite(v) ? m.colour(v) : Rgb{128, 128, 128}) : cell;
+    }
+    out += "\n";
+  }
+  return m.values.empty() ? out + "[]\n" : out;
+}
+
+}  // namespace
+
+template <class T>
+std::string heatmap_svg(const Tensor<T>& x, const HeatmapOptions& o) {
+  return svg(read("heatmap_svg", x, o), o);
+}
+template <class T>
+std::string heatmap_text(const Tensor<T>& x, const HeatmapOptions& o, Colour colour) {
+  return text(read("heatmap_text", x, o), o, colour);
+}
+
+#define TAPEHEAD_HEATMAP(T)                                                  \
+  template std::string heatmap_svg(const Tensor<T>&, const HeatmapOptions&); \
+  template std::string heatmap_text(const Tensor<T>&, const HeatmapOptions&, Colour);
+TAPEHEAD_HEATMAP(float)
+TAPEHEAD_HEATMAP(double)
+TAPEHEAD_HEATMAP(bool)
+TAPEHEAD_HEATMAP(std::int64_t)
+
+}  // namespace tapehead

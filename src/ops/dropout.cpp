@@ -1,0 +1,42 @@
+#include "tapehead/ops/dropout.hpp"
+
+#include <fmt/format.h>
+
+#include "tensor/elementwise.hpp"
+#include "tapehead/kernels/error.hpp"
+#include "tapehead/autograd/tape.hpp"
+
+namespace tapehead {
+
+namespace {
+void check_share(double p) {
+  if (!(p >= 0 && p <= 1)) throw ValueError(fmt::format("dropout: p {}; it is a share, 0 to 1", p));
+}
+}  // namespace
+
+const Op dropout_op{"dropout", "y = keep ? x / (1 - p) : 0", "dx = keep ? dy / (1 - p) : 0"};
+template <std::floating_point T>
+Tensor<T> dropout(const Tensor<T>& x, double p, const Tensor<bool>& keep) {
+  check_share(p);
+  if (!broadcasts_to(keep.shape(), x.shape()))
+    throw ShapeError(fmt::format("dropout: a mask of shape {} does not broadcast to the tensor's shape {}",
+                                 keep.shape().str(), x.shape().str()));
+  const T scale = p < 1 ? static_cast<T>(1 / (1 - p)) : T{0};
+  auto y =
+      detail::map<T>("dropout", x, keep, [scale](T v, bool k) { return k && scale != 0 ? v * scale : T{0}; });
+  return record(dropout_op, std::move(y), wrt(x, [p, keep](const auto& dy) { return dropout(dy, p, keep); }));
+}
+
+template <std::floating_point T>
+Tensor<T> dropout(const Tensor<T>& x, double p, TorchRandom& generator) {
+  check_share(p);
+  return p == 0 ? x : dropout(x, p, generator.bernoulli(1 - p, x.shape()));
+}
+
+#define TAPEHEAD_DROPOUT(T)                                                  \
+  template Tensor<T> dropout(const Tensor<T>&, double, const Tensor<bool>&); \
+  template Tensor<T> dropout(const Tensor<T>&, double, TorchRandom&);
+TAPEHEAD_DROPOUT(float)
+TAPEHEAD_DROPOUT(double)
+
+}  // namespace tapehead

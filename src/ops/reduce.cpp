@@ -1,0 +1,242 @@
+#include "tapehead/ops/reduce.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "tensor/elementwise.hpp"
+#include "kernels/fold.hpp"
+#include "autograd/recorded.hpp"
+#include "tapehead/ops/arithmetic.hpp"
+#include "tapehead/kernels/error.hpp"
+#include "tapehead/ops/math.hpp"
+#include "tapehead/ops/select.hpp"
+#include "tapehead/ops/views.hpp"
+
+namespace tapehead {
+
+using detail::map;
+using detail::recorded;
+
+namespace {
+
+// Which axes go, the shape with them kept as 1, and the shape that is asked for.
+struct Plan {
+  Plan(const char* op, const Shape& shape, const Axes& list, const Strides& strides, bool keepdims)
+      : kept(shape) {
+    const std::vector<bool> gone = list.mask(op, shape);
+    for (int axis = 0; axis < shape.rank(); ++axis) {
+      const bool goes = gone[static_cast<std::size_t>(axis)];
+      if (goes) kept[axis] = 1, count *= shape[axis];
+      if (!goes || keepdims) out = out.with(out.rank(), kept[axis]);
+      if (shape[axis] == 1) continue;
+      int& rank = goes ? axes.gone_rank : axes.kept_rank;
+      (goes ? axes.gone_sizes : axes.kept_sizes)[rank] = shape[axis];
+      (goes ? axes.gone_strides : axes.kept_strides)[rank] = strides[axis];
+      ++rank;
+      axes.innermost_goes = goes;
+    }
+  }
+  kernels::FoldAxes axes;
+  Shape kept, out;
+  std::int64_t count = 1;  // elements in one result
+};
+
+// The gradient of a reduction, given the reduced axes back as size 1, so that it broadcasts over x again.
+template <class T>
+Tensor<T> restored(const Tensor<T>& dy, const Shape& kept) {
+  return dy.shape() == kept ? dy : reshape(dy, kept);
+}
+
+}  // namespace
+
+const Op sum_op{"sum", "y = Σ x", "dx = dy, repeated"};
+template <class T>
+Tensor<T> sum(const Tensor<T>& x, const Axes& list, bool keepdims) {
+  const Plan plan("sum", x.shape(), list, x.strides(), keepdims);
+  Buffer<T> y(plan.out, "sum");
+  kernels::fold_sum(plan.axes, x.data(), [&](const auto* sums, std::int64_t n, std::int64_t k) {
+    std::transform(sums, sums + n, y.data() + k, [](auto total) { return static_cast<T>(total); });
+  });
+  return recorded(sum_op, Tensor<T>(std::move(y)),
+                  wrt(x, [kept = plan.kept, shape = x.shape()](const auto& dy) {
+                    return broadcast_to(restored(dy, kept), shape);
+                  }));
+}
+
+const Op mean_op{"mean", "y = Σ x / n", "dx = dy / n, repeated"};
+template <std::floating_point T>
+Tensor<T> mean(const Tensor<T>& x, const Axes& list, bool keepdims) {
+  const Plan plan("mean", x.shape(), list, x.strides(), keepdims);
+  const auto count = static_cast<double>(plan.count);
+  Buffer<T> y(plan.out, "mean");
+  kernels::fold_sum(plan.axes, x.data(), [&](const double* sums, std::int64_t n, std::int64_t k) {
+    std::transform(sums, sums + n, y.data() + k, [&](double total) { return static_cast<T>(total / count); });
+  });
+  return record(mean_op, Tensor<T>(std::move(y)),
+                wrt(x, [kept = plan.kept, shape = x.shape(), count = plan.count](const auto& dy) {
+                  return broadcast_to(restored(dy, kept) / count, shape);
+                }));
+}
+
+namespace {
+
+template <class T>
+Tensor<T> extreme(const Op& op, bool largest, const Tensor<T>& x, const Axes& list, bool keepdims) {
+  const Plan plan(op.name, x.shape(), list, x.strides(), keepdims);
+  if (plan.count == 0 && plan.out.numel() > 0)
+    throw ShapeError(fmt::format("{}: shape {} has nothing along the reduced axes; an empty {} has no value",
+                                 op.name, x.shape().str(), op.name));
+  Buffer<T> filled(plan.out, op.name);
+  kernels::fold_extreme(plan.axes, x.data(), largest, [&](const T* best, std::int64_t n, std::int64_t k) {
+    std::copy_n(best, n, filled.data() + k);
+  });
+  Tensor<T> y(std::move(filled));
+  return record(op, y, wrt(x, [x, y, kept = plan.kept, list](const auto& dy) {
+                  // Who won does not change with x (but at ties): a constant, worked out off the tape.
+                  const auto won = map<T>("max", x, detach(y).reshape(kept),
+                                          [](T v, T best) { return T(v == best || v != v); });
+                  return restored(dy, kept) * (won / sum(won, list, true));
+                }));
+}
+
+}  // namespace
+
+const Op max_op{"max", "y = max x", "dx = dy [x = y] / (number of winners)"};
+template <std::floating_point T>
+Tensor<T> max(const Tensor<T>& x, const Axes& list, bool keepdims) {
+  return extreme(max_op, true, x, list, keepdims);
+}
+
+const Op min_op{"min", "y = min x", "dx = dy [x = y] / (number of winners)"};
+template <std::floating_point T>
+Tensor<T> min(const Tensor<T>& x, const Axes& list, bool keepdims) {
+  return extreme(min_op, false, x, list, keepdims);
+}
+
+namespace {
+
+// √ of, or the plain Σ (x - mean)² / (n - correction), in two passes, the mean in double as it comes:
+// rounding it first, or subtracting squares, would cost the digits at a large mean.
+template <class T>
+Tensor<T> deviation(const char* op, const Tensor<T>& x, const Axes& list, int correction, bool keepdims,
+                    bool root) {
+  const Plan plan(op, x.shape(), list, x.strides(), keepdims);
+  const auto count = static_cast<double>(plan.count);
+  Buffer<double> filled(plan.kept, op);
+  kernels::fold_sum(plan.axes, x.data(), [&](const double* sums, std::int64_t n, std::int64_t k) {
+    std::transform(sums, sums + n, filled.data() + k, [&](double total) { return total / count; });
+  });
+  const Tensor<double> means(std::move(filled));
+  const auto apart = map<double>(op, x, means, [](T v, double m) { return static_cast<double>(v) - m; });
+  Buffer<T> y(plan.out, op);
+  const double divisor = std::max(0.0, count - correction);
+  kernels::fold_squares(Plan(op, apart.shape(), list, apart.strides(), keepdims).axes, apart.data(),
+                        [&](const double* sums, std::int64_t n, std::int64_t k) {
+                          std::transform(sums, sums + n, y.data() + k, [&](double total) {
+                            return static_cast<T>(root ? std::sqrt(total / divisor) : total / divisor);
+                          });
+                        });
+  return y;
+}
+
+// a / b where b is not 0, and 0 there: the subgradient of a norm at the origin.
+template <class T>
+Tensor<T> divided_or_zero(const Tensor<T>& a, const Tensor<T>& b) {
+  const auto zero = eq(b, scalar(T{}));
+  return masked_fill(a / masked_fill(b, zero, 1), zero & eq(b, b), 0);
+}
+
+}  // namespace
+
+const Op var_op{"var", "y = Σ (x - mean x)² / (n - correction)", "dx = 2 dy (x - mean x) / (n - correction)"};
+template <std::floating_point T>
+Tensor<T> var(const Tensor<T>& x, const Axes& list, int correction, bool keepdims) {
+  auto y = deviation("var", x, list, correction, keepdims, false);
+  const Plan plan("var", x.shape(), list, x.strides(), keepdims);
+  return record(var_op, std::move(y),
+                wrt(x, [x, list, correction, kept = plan.kept, count = plan.count](const auto& dy) {
+                  return restored(dy, kept) * (x - mean(x, list, true)) * 2 /
+                         std::max<std::int64_t>(0, count - correction);
+                }));
+}
+
+const Op std_op{"std", "y = √var(x)", "dx = dy (x - mean x) / (y (n - correction)), 0 where y = 0"};
+template <std::floating_point T>
+Tensor<T> std_dev(const Tensor<T>& x, const Axes& list, int correction, bool keepdims) {
+  auto y = deviation("std", x, list, correction, keepdims, true);
+  const Plan plan("std", x.shape(), list, x.strides(), keepdims);
+  return record(std_op, y,
+                wrt(x, [x, y, list, correction, kept = plan.kept, count = plan.count](const auto& dy) {
+                  return divided_or_zero(restored(dy, kept), restored(y, kept)) * (x - mean(x, list, true)) /
+                         std::max<std::int64_t>(0, count - correction);
+                }));
+}
+
+const Op norm_op{"norm", "y = √Σ x²", "dx = dy x / y, 0 where y = 0"};
+template <std::floating_point T>
+Tensor<T> norm(const Tensor<T>& x, const Axes& list, bool keepdims) {
+  const Plan plan("norm", x.shape(), list, x.strides(), keepdims);
+  Buffer<T> filled(plan.out, "norm");
+  kernels::fold_squares(plan.axes, x.data(), [&](const double* sums, std::int64_t n, std::int64_t k) {
+    std::transform(sums, sums + n, filled.data() + k, [](double v) { return static_cast<T>(std::sqrt(v)); });
+  });
+  Tensor<T> y(std::move(filled));
+  return record(norm_op, y, wrt(x, [x, y, kept = plan.kept](const auto& dy) {
+                  return divided_or_zero(restored(dy, kept), restored(y, kept)) * x;
+                }));
+}
+
+template <std::floating_point T>
+Tensor<T> sum_to(const Tensor<T>& x, const Shape& shape) {
+  if (x.shape() == shape) return x;
+  if (!broadcasts_to(shape, x.shape()))
+    throw ShapeError(fmt::format("sum_to: shape {} cannot be summed to {}, which does not broadcast to it",
+                                 x.shape().str(), shape.str()));
+  std::vector<int> repeated;
+  const int lead = x.rank() - shape.rank();
+  for (int axis = 0; axis < x.rank(); ++axis)
+    if (axis < lead || (shape[axis - lead] == 1 && x.shape()[axis] != 1)) repeated.push_back(axis);
+  const Tensor<T> y = sum(x, Axes(repeated), true);
+  return y.shape() == shape ? y : reshape(y, shape);
+}
+
+template <class T>
+Tensor<std::int64_t> argmax(const Tensor<T>& x, int axis, bool keepdims) {
+  const Plan plan("argmax", x.shape(), axis, x.strides(), keepdims);
+  if (plan.count == 0 && plan.out.numel() > 0)
+    throw ShapeError(fmt::format("argmax: shape {} has nothing along axis {}", x.shape().str(), axis));
+  Buffer<std::int64_t> y(plan.out, "argmax");
+  std::int64_t k = 0;
+  kernels::for_each_element(
+      plan.axes.kept_rank, plan.axes.kept_sizes, plan.axes.kept_strides, [&](std::int64_t offset) {
+        const T* row = x.data() + offset;
+        std::int64_t best = 0;
+        for (std::int64_t i = 1; i < plan.count; ++i) {
+          const T v = row[i * plan.axes.gone_strides[0]], winner = row[best * plan.axes.gone_strides[0]];
+          if (v > winner || (v != v && winner == winner)) best = i;
+        }
+        y[k++] = best;
+      });
+  return y;
+}
+
+#define TAPEHEAD_REDUCE(T)                                              \
+  template Tensor<T> mean(const Tensor<T>&, const Axes&, bool);         \
+  template Tensor<T> max(const Tensor<T>&, const Axes&, bool);          \
+  template Tensor<T> min(const Tensor<T>&, const Axes&, bool);          \
+  template Tensor<T> var(const Tensor<T>&, const Axes&, int, bool);     \
+  template Tensor<T> std_dev(const Tensor<T>&, const Axes&, int, bool); \
+  template Tensor<T> norm(const Tensor<T>&, const Axes&, bool);         \
+  template Tensor<T> sum_to(const Tensor<T>&, const Shape&);
+#define TAPEHEAD_SUM(T)                                        \
+  template Tensor<T> sum(const Tensor<T>&, const Axes&, bool); \
+  template Tensor<std::int64_t> argmax(const Tensor<T>&, int, bool);
+TAPEHEAD_REDUCE(float)
+TAPEHEAD_REDUCE(double)
+TAPEHEAD_SUM(float)
+TAPEHEAD_SUM(double)
+TAPEHEAD_SUM(std::int64_t)
+
+}  // namespace tapehead

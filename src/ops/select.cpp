@@ -1,0 +1,84 @@
+#include "tapehead/ops/select.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "tensor/elementwise.hpp"
+#include "autograd/recorded.hpp"
+#include "tapehead/ops/arithmetic.hpp"
+#include "tapehead/kernels/error.hpp"
+
+namespace tapehead {
+
+using detail::map;
+using detail::recorded;
+
+const Op where_op{"where", "c = m ? a : b", "da = m ? dc : 0, db = m ? 0 : dc"};
+template <class E>
+Tensor<E> where(const Tensor<bool>& mask, const Tensor<E>& a, const Tensor<E>& b) {
+  auto c = map<E>("where", mask, a, b, [](bool m, E x, E y) { return m ? x : y; });
+  return recorded(where_op, std::move(c),
+                  wrt(a, [mask](const auto& dc) { return masked_fill(dc, ~mask, 0); }),
+                  wrt(b, [mask](const auto& dc) { return masked_fill(dc, mask, 0); }));
+}
+
+const Op masked_fill_op{"masked_fill", "y = m ? value : x", "dx = m ? 0 : dy"};
+template <class E>
+Tensor<E> masked_fill(const Tensor<E>& x, const Tensor<bool>& mask, std::type_identity_t<E> value) {
+  if (!broadcasts_to(mask.shape(), x.shape()))
+    throw ShapeError(fmt::format(
+        "masked_fill: a mask of shape {} does not broadcast to the tensor's shape {}; aligned from the "
+        "right, each of its sizes must be the tensor's or 1",
+        mask.shape().str(), x.shape().str()));
+  auto y = map<E>("masked_fill", x, mask, [value](E v, bool m) { return m ? value : v; });
+  return recorded(masked_fill_op, std::move(y),
+                  wrt(x, [mask](const auto& dy) { return masked_fill(dy, mask, 0); }));
+}
+
+namespace {
+
+template <class E>
+Tensor<E> triangle(const char* op, const Tensor<E>& x, std::int64_t diagonal, bool lower) {
+  if (x.rank() < 2)
+    throw ShapeError(fmt::format(
+        "{}: shape {}; it takes the last two axes, so give a tensor of rank 2 or more", op, x.shape().str()));
+  Buffer<E> out(x.shape(), op);
+  const std::int64_t rows = x.size(-2), columns = x.size(-1);
+  detail::copy_to(out.data(), row_major(x.shape()), x);
+  const std::int64_t d = std::clamp(diagonal, -rows, columns);
+  for (std::int64_t r = 0; r * columns < out.numel(); ++r) {
+    E* row = out.data() + r * columns;
+    const std::int64_t split = std::clamp<std::int64_t>(r % rows + d + (lower ? 1 : 0), 0, columns);
+    lower ? std::fill(row + split, row + columns, E{}) : std::fill(row, row + split, E{});
+  }
+  return out;
+}
+
+}  // namespace
+
+const Op tril_op{"tril", "y_ij = x_ij [j <= i + diagonal]", "dx = tril(dy)"};
+template <class E>
+Tensor<E> tril(const Tensor<E>& x, std::int64_t diagonal) {
+  return recorded(tril_op, triangle("tril", x, diagonal, true),
+                  wrt(x, [diagonal](const auto& dy) { return tril(dy, diagonal); }));
+}
+
+const Op triu_op{"triu", "y_ij = x_ij [j >= i + diagonal]", "dx = triu(dy)"};
+template <class E>
+Tensor<E> triu(const Tensor<E>& x, std::int64_t diagonal) {
+  return recorded(triu_op, triangle("triu", x, diagonal, false),
+                  wrt(x, [diagonal](const auto& dy) { return triu(dy, diagonal); }));
+}
+
+#define TAPEHEAD_SELECT(E)                                                                           \
+  template Tensor<E> where(const Tensor<bool>&, const Tensor<E>&, const Tensor<E>&);                 \
+  template Tensor<E> masked_fill<E>(const Tensor<E>&, const Tensor<bool>&, std::type_identity_t<E>); \
+  template Tensor<E> tril(const Tensor<E>&, std::int64_t);                                           \
+  template Tensor<E> triu(const Tensor<E>&, std::int64_t);
+TAPEHEAD_SELECT(float)
+TAPEHEAD_SELECT(double)
+TAPEHEAD_SELECT(bool)
+TAPEHEAD_SELECT(std::int64_t)
+
+}  // namespace tapehead

@@ -1,0 +1,184 @@
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "figures/svg.hpp"
+#include "tapehead/figures/plot.hpp"
+#include "tapehead/ops/select.hpp"
+#include "testing.hpp"
+
+using namespace tapehead;
+using namespace testing;
+
+namespace {
+
+Tensor<double> row(const std::vector<double>& values) {
+  return from_vector(values, {1, static_cast<std::int64_t>(values.size())});
+}
+
+// The cells' colours, as red, green, blue in 0 … 1; the ground, frame and scale aside.
+std::vector<std::vector<double>> cell_colours(const Svg& svg, std::size_t cells) {
+  std::vector<std::vector<double>> colours;
+  for (const auto& e : svg.named("rect"))
+    if (e.attributes.count("fill") != 0 && colours.size() < cells) {
+      const auto rgb = std::stoul(e.attributes.at("fill").substr(1), nullptr, 16);
+      colours.push_back({double(rgb >> 16) / 255, double(rgb >> 8 & 255) / 255, double(rgb & 255) / 255});
+    }
+  return colours;
+}
+
+// Relative luminance, by WCAG 2's definition.
+double luminance(const std::vector<double>& rgb) {
+  const auto linear = [](double c) { return c <= 0.04045 ? c / 12.92 : std::pow((c + 0.055) / 1.055, 2.4); };
+  return 0.2126 * linear(rgb[0]) + 0.7152 * linear(rgb[1]) + 0.0722 * linear(rgb[2]);
+}
+
+}  // namespace
+
+TEST_CASE("plot: a heat map has its labels, numbers, scale and words") {
+  const Tensor<double> A{{1, 0}, {0.25, 0.75}};
+  const Svg svg = checked(heatmap_svg(A, {.title = "Weights",
+                                          .row_axis = "query",
+                                          .column_axis = "key",
+                                          .row_labels = {"the", "cat"},
+                                          .column_labels = {"der", "Kater"}}));
+  CHECK(svg.texts() == std::vector<std::string>{"Weights", "the", "cat", "der", "Kater", "key", "query",
+                                                "1.00", "0.00", "0.25", "0.75", "0", "0.2", "0.4", "0.6",
+                                                "0.8", "1"});
+  CHECK(svg.elements.at(1).text == "Weights"sv);
+  CHECK(svg.elements.at(2).text == "2 by 2 matrix; values from 0 to 1"sv);
+  CHECK(checked(heatmap_svg(A, {.description = "Row 2 blends"})).elements.at(2).text == "Row 2 blends"sv);
+}
+
+TEST_CASE("plot: a heat map's numbers: what is not finite has its name, and nothing shows 0 that is not 0") {
+  const Svg svg = checked(heatmap_svg(row({NaN, inf, -inf, 1e-9, -0.001, 0.005, 123456, -2})));
+  for (const char* text : {"nan", "inf", "-inf", "1e-09", "-1e-03", "0.01", "1.2e+05", "-2.00"})
+    CHECK(svg.says(text));
+  CHECK(checked(heatmap_svg(row({0.126}), {.precision = 3})).says("0.126"));
+  CHECK(checked(heatmap_svg(Tensor<std::int64_t>{{123456789}})).says("123456789"));
+  CHECK(!checked(heatmap_svg(row({0.5}), {.numbers = false})).says("0.50"));
+  CHECK(!checked(heatmap_svg(full<float>({25, 1}, 0.5f))).says("0.50"));
+}
+
+TEST_CASE("plot: the colour scale rises evenly in lightness, and the numbers can be read on it") {
+  std::vector<double> ramp;
+  for (int i = 0; i < 24; ++i) ramp.push_back(i);
+  const Svg svg = checked(heatmap_svg(row(ramp)));
+  const auto colours = cell_colours(svg, ramp.size());
+  const auto lightness = [&](std::size_t i) {
+    return 116 * std::cbrt(luminance(colours.at(i))) - 16;
+  };  // CIE L*
+  std::vector<Element> numbers;
+  for (const auto& e : svg.named("text"))
+    if (e.attributes.count("class") != 0) numbers.push_back(e);
+  REQUIRE(numbers.size() == ramp.size());
+  for (std::size_t i = 0; i < ramp.size(); ++i) {
+    // From 14 to 95 in 23 steps are 3.5 each; a third off is the most that sRGB's gamut makes of it.
+    if (i > 0) CHECK(std::abs(lightness(i) - lightness(i - 1) - 3.5) < 1.2);
+    const double own = luminance(colours[i]) + 0.05;
+    const bool black = numbers[i].attributes.at("class") == "mid black";
+    CHECK((black ? own / 0.05 : 1.05 / own) >= 4.5);  // WCAG AA
+  }
+}
+
+TEST_CASE("plot: low and high fix the ends of the colours") {
+  const auto one = [](double v, const HeatmapOptions& o) {
+    return cell_colours(checked(heatmap_svg(row({v}), o)), 1).at(0);
+  };
+  const auto both = cell_colours(checked(heatmap_svg(row({0, 1}))), 2);
+  CHECK(one(0, {.low = 0, .high = 1}) == both[0]);
+  CHECK(one(7, {.low = 0, .high = 1}) == both[1]);
+  CHECK(one(7, {.low = 10}) == one(3, {}));  // a single value, between ends that are one
+  CHECK(message<ValueError>([&] { one(0, {.low = 1, .high = 0}); }) ==
+        "heatmap_svg: colours from low = 1 to high = 0; low must be the smaller one"sv);
+  CHECK(message<ValueError>([&] { one(0, {.high = NaN}); }) ==
+        "heatmap_svg: colours from low = 0 to high = nan; low must be the smaller one"sv);
+}
+
+TEST_CASE("plot: matrices at the edge of what can be drawn") {
+  for (const auto& x : {scalar(3.0), Tensor<double>{1, 2, 3}, Tensor<double>(), zeros<double>({0, 3}),
+                        zeros<double>({3, 0}), full<double>({2, 3}, -0.25), zeros<double>({256, 256}),
+                        zeros<double>({1, 500}), row({most, -most, 0}), row({5e-324, 0}), row({NaN}),
+                        row({inf, -inf}), row({1e300, 1e300 * (1 + 1e-15)}), row({-1, 1e-320})}) {
+    CAPTURE(x.shape().str());
+    checked(heatmap_svg(x));
+    heatmap_text(x, {}, Colour::always);
+  }
+  CHECK(checked(heatmap_svg(zeros<double>({0, 3}))).says("empty: (0, 3)"));
+  CHECK(checked(heatmap_svg(full<double>({2, 3}, -0.25))).says("-0.25"));
+  CHECK(message<ShapeError>([] {
+          heatmap_svg(zeros<double>({2, 3, 4}));
+        }) == "heatmap_svg: shape (2, 3, 4) has 3 axes; draw one matrix of it, x.select(0, i)"sv);
+  CHECK(message<ValueError>([] {
+          heatmap_text(zeros<float>({257, 256}));
+        }) ==
+        "heatmap_text: shape (257, 256) has more cells than a figure shows, 65536; draw a slice of it"sv);
+  CHECK(message<ValueError>([] {
+          heatmap_svg(zeros<float>({2, 2}), {.row_labels = {"a"}});
+        }) == "heatmap_svg: 1 row labels for shape (2, 2); 2 are needed, or none"sv);
+  CHECK(message<ValueError>([] {
+          heatmap_svg(zeros<float>({2, 2}), {.column_labels = {"a", "b", "c"}});
+        }) == "heatmap_svg: 3 column labels for shape (2, 2); 2 are needed, or none"sv);
+  CHECK(message<ValueError>([] {
+          heatmap_svg(zeros<float>({2, 2}), {.precision = -1});
+        }) == "heatmap_svg: precision is -1; it must be 0 to 17"sv);
+}
+
+TEST_CASE("plot: a mask is a grid of filled and open cells") {
+  const Svg svg = checked(heatmap_svg(tril(ones<bool>({4, 4})), {.title = "Causal"}));
+  std::string cells;
+  for (const auto& e : svg.named("rect"))
+    if (e.attributes.at("class") != "ground" && e.attributes.at("class") != "frame")
+      cells += e.attributes.at("class") == "on" ? '1' : '0';
+  CHECK(cells ==
+        "1000"
+        "1100"
+        "1110"
+        "1111"
+        "10"sv);  // and the legend
+  CHECK(svg.elements.at(2).text == "4 by 4 mask; 10 of 16 pairs may attend"sv);
+  checked(heatmap_svg(zeros<bool>({0, 0})));
+}
+
+TEST_CASE("plot: labels may hold anything") {
+  const std::string odd = "<b>&\"'\n\x1b\x7f";
+  const Svg svg = checked(heatmap_svg(row({1, 2}), {.title = odd,
+                                                    .description = odd,
+                                                    .row_axis = odd,
+                                                    .column_axis = odd,
+                                                    .row_labels = {odd},
+                                                    .column_labels = {"\xC3", "äöü→𝄞"}}));
+  CHECK(svg.says("<b>&\"'\uFFFD\uFFFD\uFFFD"));
+  CHECK(svg.says("\uFFFD"));
+  CHECK(svg.says("äöü→𝄞"));
+  // cut short, overlong, a surrogate, beyond Unicode, a stray continuation, U+FFFF, U+0085
+  for (const char* broken : {"\xE2\x86", "\xC0\xAF", "\xED\xA0\x80", "\xF4\x90\x80\x80", "\x80",
+                             "\xEF\xBF\xBF", "\xC2\x85", "\xFF"}) {
+    const auto texts = checked(heatmap_svg(row({1}), {.row_labels = {broken}})).texts();
+    for (const char c : texts.at(0)) CHECK((c == '\xEF' || c == '\xBF' || c == '\xBD'));
+  }
+  CHECK(heatmap_text(row({1}), {.row_labels = {"a\x1b[2Jb"}}) == "a\uFFFD[2Jb 1.00\n"sv);
+}
+
+TEST_CASE("plot: a matrix in the terminal") {
+  const Tensor<double> A{{1, 0}, {0.25, NaN}};
+  const HeatmapOptions o{.title = "Weights", .row_labels = {"the", "→"}, .column_labels = {"a", "longer"}};
+  CHECK(heatmap_text(A, o, Colour::never) ==
+        "Weights\n"
+        "         a  longer\n"
+        "the   1.00    0.00\n"
+        "  →   0.25     nan\n"sv);
+  const std::string coloured = heatmap_text(Tensor<double>{{0, 1, NaN}}, {}, Colour::always);
+  CHECK(coloured ==
+        "\x1b[48;2;40;28;76m\x1b[38;2;255;255;255m 0.00 \x1b[0m"
+        "\x1b[48;2;255;241;155m\x1b[38;2;0;0;0m 1.00 \x1b[0m"
+        "\x1b[48;2;128;128;128m\x1b[38;2;0;0;0m  nan \x1b[0m\n"sv);
+  setenv("NO_COLOR", "1", 1);
+  CHECK(heatmap_text(A, o) == heatmap_text(A, o, Colour::never));
+  unsetenv("NO_COLOR");
+  CHECK(heatmap_text(Tensor<bool>{{true, false}}, {.row_axis = "query", .column_axis = "key"},
+                     Colour::never) == "rows: query\ncolumns: key\n 1  0\n"sv);
+  CHECK(heatmap_text(Tensor<std::int64_t>{12, -3}, {}, Colour::never) == " 12  -3\n"sv);
+  CHECK(heatmap_text(zeros<float>({2, 0}), {}, Colour::never) == "\n\n[]\n"sv);
+}

@@ -1,0 +1,107 @@
+#include "tapehead/ops/loss.hpp"
+
+#include <cmath>
+#include <limits>
+
+#include "tapehead/tapehead.hpp"
+#include "testing.hpp"
+
+using namespace tapehead;
+using testing::message;
+using Index = Tensor<std::int64_t>;
+
+TEST_CASE("cross_entropy: large logits; -inf for a class that cannot be; a masked-out target") {
+  const double inf = std::numeric_limits<double>::infinity();
+  CHECK(cross_entropy(Tensor<double>{{0, -200}}, Index{1}).item() == 200);
+  CHECK(cross_entropy(Tensor<double>{{1e4, -1e4, 0}}, Index{0}).item() == 0);
+  const Tensor<double> x{{0, -inf, 0}};
+  Tape<double> tape;
+  tape.watch(x);
+  const auto loss = cross_entropy(x, Index{0});
+  CHECK(loss.item() == doctest::Approx(std::log(2.0)));
+  CHECK(equal(tape.backward(loss)[x], Tensor<double>{{-0.5, 0, 0.5}}));
+  CHECK(cross_entropy(x, Index{1}).item() == inf);
+}
+
+TEST_CASE(
+    "cross_entropy: when every target is ignored the mean is NaN, the sum 0, and no gradient comes (row "
+    "24)") {
+  const Tensor<double> x{{1, 2, 3}, {3, 1, 2}};
+  Tape<double> tape;
+  tape.watch(x);
+  const Index none{-1, -1};
+  const auto mean = cross_entropy(x, none, {.ignore_index = -1});
+  CHECK(std::isnan(mean.item()));
+  CHECK(equal(tape.backward(mean)[x], zeros<double>({2, 3})));
+  CHECK(cross_entropy(x, none, {.ignore_index = -1, .reduction = Reduction::sum}).item() == 0);
+  CHECK(
+      equal(cross_entropy(x, none, {.ignore_index = -1, .reduction = Reduction::none}), zeros<double>({2})));
+  CHECK(std::isnan(cross_entropy(zeros<double>({0, 3}), zeros<std::int64_t>({0})).item()));
+}
+
+TEST_CASE("cross_entropy: an ignored row counts for nothing, be it NaN") {
+  const Tensor<double> x{{1, 2, 3}, {std::nan(""), 1, 2}, {0, 0, 5}}, rest{{1, 2, 3}, {0, 0, 5}};
+  const CrossEntropyOptions options{.ignore_index = 7, .label_smoothing = 0.1};
+  Tape<double> tape;
+  tape.watch({x, rest});
+  const auto loss = cross_entropy(x, Index{0, 7, 2}, options),
+             expected = cross_entropy(rest, Index{0, 2}, options);
+  CHECK(loss.item() == expected.item());
+  CHECK(equal(tape.backward(loss)[x],
+              cat<double>({tape.backward(expected)[rest].slice(0, 0, 1), zeros<double>({1, 3}),
+                           tape.backward(expected)[rest].slice(0, 1, 2)})));
+}
+
+TEST_CASE("cross_entropy: any number of axes in front of the classes, none included") {
+  NumpyRandom rng(3);
+  const auto x = rng.randn({2, 3, 4});
+  const Index t{{0, 3, 1}, {2, 2, 0}};
+  CHECK(cross_entropy(x, t).item() == cross_entropy(x.reshape({6, 4}), t.reshape({6})).item());
+  CHECK(equal(cross_entropy(x, t, {.reduction = Reduction::none}).reshape({6}),
+              cross_entropy(x.reshape({6, 4}), t.reshape({6}), {.reduction = Reduction::none})));
+  CHECK(cross_entropy(x[0][0], scalar<std::int64_t>(2)).item() ==
+        doctest::Approx(-log_softmax(x[0][0], 0).at({2})));
+}
+
+TEST_CASE("cross_entropy: sums of many float losses do not stop growing") {
+  const std::int64_t n = 20'000'000;  // each row's loss is log 1 + 1
+  const auto x = broadcast_to(Tensor<float>{{0, 40}}, {n / 100, 2});
+  const auto loss = cross_entropy(x, zeros<std::int64_t>({n / 100}), {.reduction = Reduction::sum});
+  CHECK(loss.item() == 40.0f * static_cast<float>(n / 100));
+}
+
+TEST_CASE("mse_loss: shapes must be equal (row 41); reductions; nothing at all") {
+  const Tensor<double> column{{1}, {2}}, row{1, 2};
+  CHECK(message<ShapeError>([&] { mse_loss(column, row); }) ==
+        "mse_loss: shapes (2, 1) and (2,); they must be equal: reshape one of them (broadcasting would "
+        "compare each with each)"sv);
+  CHECK(mse_loss(row, Tensor<double>{0, 4}).item() == 2.5);
+  CHECK(mse_loss(row, Tensor<double>{0, 4}, Reduction::sum).item() == 5);
+  CHECK(equal(mse_loss(row, Tensor<double>{0, 4}, Reduction::none), Tensor<double>{1, 4}));
+  CHECK(std::isnan(mse_loss(zeros<double>({0}), zeros<double>({0})).item()));
+  CHECK(mse_loss(zeros<double>({0}), zeros<double>({0}), Reduction::sum).item() == 0);
+  Tape<double> tape;
+  tape.watch(row);
+  CHECK(equal(tape.backward(mse_loss(row, row))[row], zeros<double>({2})));
+}
+
+TEST_CASE("cross_entropy: what it refuses") {
+  const auto x = zeros<double>({2, 3});
+  CHECK(message<ShapeError>([&] {
+          cross_entropy(x, Index{{0}, {1}});
+        }) ==
+        "cross_entropy: logits (2, 3) and targets (2, 1); the targets' shape must be the logits' without its "
+        "last axis, the classes"sv);
+  CHECK(message<ShapeError>([&] {
+          cross_entropy(scalar(1.0), scalar<std::int64_t>(0));
+        }).find("cross_entropy: logits () and targets ()") == 0);
+  CHECK(message<IndexError>([&] {
+          cross_entropy(x, Index{0, 3});
+        }) == "cross_entropy: target 3 in row 1; it must be in 0 to 2, or the ignore_index -100"sv);
+  CHECK(message<IndexError>([&] {
+          cross_entropy(x, Index{-1, 0});
+        }).find("cross_entropy: target -1 in row 0") == 0);
+  CHECK(message<ValueError>([&] {
+          cross_entropy(x, Index{0, 0}, {.label_smoothing = 1.5});
+        }) == "cross_entropy: label_smoothing 1.5; it is a share, 0 to 1"sv);
+}

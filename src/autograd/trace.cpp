@@ -95,7 +95,9 @@ Held held_by(const detail::Node<T>& node) {
     }
     ~Watch() { detail::copy_watch = nullptr; }
   } watch(held);
-  for (const detail::Edge<T>* edge = node.edges; edge != nullptr; edge = edge->next) edge->copy_captured();
+  for (const detail::Edge<T>* edge = node.edges; edge != nullptr; edge = edge->next) edge->each_saved([&](const detail::Header& header) {
+      if (header.storage != nullptr) held[header.storage] = header.storage->bytes - sizeof(detail::Storage);
+    });
   return held;
 }
 std::size_t total(const Held& held) {

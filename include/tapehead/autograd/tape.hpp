@@ -3,7 +3,9 @@
 #include <deque>
 #include <functional>
 #include <initializer_list>
+#include <memory>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -59,22 +61,42 @@ class Arena {
   char* end_ = nullptr;
 };
 
-// The way from a record's output back to one of its inputs.
+// Called with the header of each tensor that a pullback saves.
+using SavedVisitor = std::function<void(const Header&)>;
+template <class E>
+void visit_saved(const SavedVisitor& visit, const Tensor<E>& saved) {
+  visit(saved.header());
+}
+// A kernel run that several pullbacks share names the tensors that it saves itself.
+template <class Run>
+void visit_saved(const SavedVisitor& visit, const std::shared_ptr<Run>& run) {
+  run->each_saved(visit);
+}
+
+// The path from a record's output back to one of its inputs.
 template <class T>
 struct Edge {
   explicit Edge(int into_node) : into(into_node) {}
   virtual ~Edge() = default;
   virtual Tensor<T> pull(const Tensor<T>& dy) const = 0;
-  virtual void copy_captured() const = 0;  // for copy_watch to see what the pullback holds
+  virtual void each_saved(const SavedVisitor& visit) const = 0;
   Edge* next = nullptr;
   int into;
 };
-template <class T, class F>
+template <class T, class F, class... Saved>
 struct EdgeWith final : Edge<T> {
-  EdgeWith(int into_node, const F& f) : Edge<T>(into_node), pullback(f) {}
-  Tensor<T> pull(const Tensor<T>& dy) const override { return pullback(dy); }
-  void copy_captured() const override { [[maybe_unused]] const F copy(pullback); }
-  F pullback;
+  EdgeWith(int into_node, const F& f, const Saved&... tensors)
+      : Edge<T>(into_node), pullback(f), saved(tensors...) {}
+  Tensor<T> pull(const Tensor<T>& dy) const override {
+    return std::apply([&](const Saved&... tensors) { return pullback(dy, tensors...); }, saved);
+  }
+  void each_saved(const SavedVisitor& visit) const override {
+    std::apply([&](const Saved&... tensors) { (visit_saved(visit, tensors), ...); }, saved);
+    if (copy_watch != nullptr) [[maybe_unused]]
+      const F copy(pullback);
+  }
+  [[no_unique_address]] F pullback;
+  [[no_unique_address]] std::tuple<Saved...> saved;
 };
 
 // One line of the tape: a watched tensor (no operation) or a recorded result.
@@ -90,18 +112,21 @@ struct Node {
 
 }  // namespace detail
 
-/// One input of an operation and the way back to it: pullback(dy) gives the gradient of the input from the
-/// gradient of the output. It may be of the output's shape where the input was broadcast: backward() sums it
-/// to the input's. A pullback may capture the operation's inputs, its output, and bool or integer constants;
-/// never a float computed inside the forward, which would lose its part of the second derivative.
-template <class T, class F>
+/// One input of an operation, with the pullback that leads back to it: pullback(dy, saved…) gives the gradient
+/// of the input from the gradient of the output. The result may have the output's shape where the input was
+/// broadcast: backward() sums it to the input's. The pullback saves the tensors listed after it, and nothing
+/// else: the operation's inputs, its output, and bool or integer constants; never a float computed inside the
+/// forward pass, which would lose its part of the second derivative. The lambda itself captures only numbers.
+///   wrt(A, [](const auto& dC, const auto& B) { return matmul(dC, mT(B)); }, B)
+template <class T, class F, class... Saved>
 struct Wrt {
   const Tensor<T>& input;
   F pullback;
+  std::tuple<const Saved&...> saved;
 };
-template <class T, class F>
-Wrt<T, F> wrt(const Tensor<T>& input, F pullback) {
-  return {input, std::move(pullback)};
+template <class T, class F, class... Saved>
+Wrt<T, F, Saved...> wrt(const Tensor<T>& input, F pullback, const Saved&... saved) {
+  return {input, std::move(pullback), {saved...}};
 }
 
 /// A tensor to watch, with a name for the tape's prints. Converts from a tensor alone.
@@ -184,11 +209,15 @@ class Tape {
   const detail::Node<T>& node(std::int64_t i) const { return nodes_[static_cast<std::size_t>(i)]; }
   const std::string& name(std::int64_t i) const;
   int append(const Op& op, const Tensor<T>& out);
-  template <class F>
-  void connect(int node, int into, const F& pullback) {
-    using E = detail::EdgeWith<T, F>;
+  template <class F, class... Saved>
+  void connect(int node, int into, const F& pullback, const Saved&... saved) {
+    using E = detail::EdgeWith<T, F, Saved...>;
     static_assert(alignof(E) <= 16);
-    connect(node, new (arena_.take(sizeof(E))) E(into, pullback));
+    connect(node, new (arena_.take(sizeof(E))) E(into, pullback, saved...));
+  }
+  template <class F, class... Saved>
+  void connect(int node, int into, const Wrt<T, F, Saved...>& input) {
+    std::apply([&](const Saved&... saved) { connect(node, into, input.pullback, saved...); }, input.saved);
   }
   /// Goes back from a record as backward() does, and calls visit(record, its gradient) for each that is
   /// reached.
@@ -241,8 +270,9 @@ extern template class Tape<float>;
 extern template class Tape<double>;
 
 /// Appends the operation that made `out` to every live tape that knows one of its inputs, and returns `out`.
-template <class T, class... F>
-Tensor<T> record(const Op& op, Tensor<T> out, const Wrt<T, F>&... inputs) {
+/// Each input is a wrt(…).
+template <class T, class... Inputs>
+Tensor<T> record(const Op& op, Tensor<T> out, const Inputs&... inputs) {
   for (Tape<T>* tape = Tape<T>::innermost(); tape != nullptr; tape = tape->outer()) {
     if (tape->suspended()) continue;
     int known[] = {tape->find(inputs.input)...};
@@ -251,7 +281,7 @@ Tensor<T> record(const Op& op, Tensor<T> out, const Wrt<T, F>&... inputs) {
     if (!any) continue;
     const int made = tape->append(op, out);
     int i = 0;
-    ((known[i] >= 0 ? tape->connect(made, known[i], inputs.pullback) : void(), ++i), ...);
+    ((known[i] >= 0 ? tape->connect(made, known[i], inputs) : void(), ++i), ...);
   }
   if (detail::tape_watch != nullptr) [[unlikely]]
     detail::tape_watch(detail::TapeEvent::recorded, &op);

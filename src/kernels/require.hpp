@@ -1,0 +1,39 @@
+#pragma once
+#include <fmt/format.h>
+
+#include "tapehead/kernels/error.hpp"
+
+// Every check of the library is one line: require<ShapeError>(k == n, "matmul: inner sizes {} and {} differ", k, n).
+// This header is for .cpp files. A public header throws from a function of a .cpp file, so that who includes it does not compile fmt.
+
+namespace tapehead {
+namespace detail {
+
+// What a message shows for an argument: the text of what has one (a Shape), anything else as fmt writes it.
+template <class A>
+decltype(auto) shown(const A& argument) {
+  if constexpr (requires { argument.str(); })
+    return argument.str();
+  else
+    return (argument);
+}
+template <class... A>
+using Format = fmt::format_string<decltype(shown(std::declval<const A&>()))...>;
+
+}  // namespace detail
+
+/// Throws E with this text: raise<ValueError>("linear: {} features", n). Shapes are passed as they are.
+template <class E, class... A>
+[[noreturn, gnu::cold, gnu::noinline]] void raise(detail::Format<A...> text, const A&... arguments) {
+  throw E(fmt::format(text, detail::shown(arguments)...));
+}
+
+/// Throws E with this text unless `condition` holds. The text is formatted only then, but the arguments are evaluated
+/// always: where one is not cheap, write if (…) raise<E>(…).
+template <class E, class... A>
+void require(bool condition, detail::Format<A...> text, const A&... arguments) {
+  if (!condition) [[unlikely]]
+    raise<E, A...>(text, arguments...);
+}
+
+}  // namespace tapehead

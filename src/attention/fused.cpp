@@ -177,20 +177,20 @@ struct RunBack {
   std::vector<Tensor<T>> operator()(const Tensor<T>& dO) const { return gradients(name, *problem, dO); }
 };
 template <class T>
-using Shared = std::shared_ptr<Joint<T, RunBack<T>>>;
+using Shared = std::shared_ptr<SharedRun<T, RunBack<T>>>;
 
-// The pullback of one input. A tape's print copies pullbacks to see what they hold: here it is the problem's
-// tensors.
+// The pullback of one input.
 template <class T>
 struct Fetch {
-  Fetch(Shared<T> from, std::size_t which) : back(std::move(from)), i(which) {}
-  Fetch(const Fetch& other) : back(other.back), i(other.i) {
-    if (copy_watch != nullptr) [[maybe_unused]]
-      const FusedProblem<T> copy(*back->run().problem);
+  Tensor<T> operator()(const Tensor<T>& dO) const { return back->result(i, dO); }
+  void each_saved(const SavedVisitor& visit) const {
+    for (const Tensor<T>& input : problem->inputs()) visit(input.header());
+    visit(problem->output.header());
+    visit(problem->lse.header());
+    if (problem->keep_mask) visit(problem->keep_mask->header());
   }
-  Tensor<T> operator()(const Tensor<T>& dO) const { return back->part(i, dO); }
-
   Shared<T> back;
+  std::shared_ptr<const FusedProblem<T>> problem;
   std::size_t i;
 };
 
@@ -206,9 +206,9 @@ Flash<T> run_fused(const Op& op, std::shared_ptr<FusedProblem<T>> p) {
       arguments(*p, hooks.get()), out.from_head(0), by_strides<T>(lse.data(), row_major(column), p->packed));
   p->output = std::move(out).tensor(), p->lse = Tensor<T>(std::move(lse));
 
-  const Shared<T> back = joint<T>(RunBack<T>{op.name, p});
+  const Shared<T> back = shared_run<T>(RunBack<T>{op.name, p});
   Tensor<T> recorded =
-      record_all(op, p->output, p->inputs(), [&](std::size_t i) { return Fetch<T>(back, i); });
+      record_all(op, p->output, p->inputs(), [&](std::size_t i) { return Fetch<T>{back, p, i}; });
   return {std::move(recorded), p->lse.squeeze(-1), tiles.total, tiles.skipped};
 }
 

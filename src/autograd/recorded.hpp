@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -18,34 +19,31 @@ Tensor<E> recorded(const Op& op, Tensor<E> out, const W&... inputs) {
     return out;
 }
 
-/// Whether no live tape knows any of these. Then nobody will differentiate what is computed from them, and a
-/// pullback may take one pass through memory where recorded operations would take several.
-template <class... T>
-bool nobody_records(const Tensor<T>&... inputs) {
-  return !(is_recorded(inputs) || ...);
-}
-
-/// Gradients that one run gives together, f(dy): it is done once in each walk back over a tape (the next may
-/// bring another dy, or other tapes that record), and each input's pullback fetches its part.
-template <class T, class F>
-class Joint {
+/// One kernel run that gives the gradients of several inputs together: f(dy, saved…). In a walk back over a
+/// tape the first pullback that asks runs it, and each fetches its own result. Nothing outlives the record's
+/// turn in the walk.
+template <class T, class F, class... Saved>
+class SharedRun {
  public:
-  explicit Joint(const F& f) : f_(f) {}
-  Tensor<T> part(std::size_t i, const Tensor<T>& dy) {
-    if (walk_ != Tape<T>::walk() || parts_[i].header().storage == nullptr) parts_ = f_(dy);
-    walk_ = Tape<T>::walk();
-    return std::exchange(parts_[i], Tensor<T>());
+  SharedRun(const F& f, const Saved&... saved) : f_(f), saved_(saved...) {}
+  Tensor<T> result(std::size_t i, const Tensor<T>& dy) const {
+    std::vector<Tensor<T>> own, *results = Tape<T>::shared();
+    if (results == nullptr) results = &own;
+    if (results->empty())
+      *results = std::apply([&](const Saved&... saved) { return f_(dy, saved...); }, saved_);
+    return std::exchange((*results)[i], Tensor<T>());
   }
-  const F& run() const { return f_; }
+  void each_saved(const SavedVisitor& visit) const {
+    std::apply([&](const Saved&... saved) { (visit_saved(visit, saved), ...); }, saved_);
+  }
 
  private:
   F f_;
-  std::vector<Tensor<T>> parts_;
-  std::int64_t walk_ = 0;
+  std::tuple<Saved...> saved_;
 };
-template <class T, class F>
-std::shared_ptr<Joint<T, F>> joint(const F& f) {
-  return std::make_shared<Joint<T, F>>(f);
+template <class T, class F, class... Saved>
+std::shared_ptr<SharedRun<T, F, Saved...>> shared_run(const F& f, const Saved&... saved) {
+  return std::make_shared<SharedRun<T, F, Saved...>>(f, saved...);
 }
 
 }  // namespace tapehead::detail

@@ -20,8 +20,9 @@ std::vector<const Op*>& operations() {
 }
 }  // namespace
 
-Op::Op(const char* op_name, const char* op_formula, const char* op_pullback)
-    : name(op_name), formula(op_formula), pullback(op_pullback) {
+Op::Op(const char* op_name, const char* op_formula, const char* op_pullback, const char* op_shapes,
+       const char* op_file)
+    : name(op_name), formula(op_formula), pullback(op_pullback), shapes(op_shapes), file(op_file) {
   operations().push_back(this);
 }
 const std::vector<const Op*>& all_operations() { return operations(); }
@@ -77,7 +78,7 @@ const Tape<T>& Gradients<T>::tape() const {
 template <class T>
 constinit thread_local Tape<T>* Tape<T>::innermost_ = nullptr;
 template <class T>
-constinit thread_local std::int64_t Tape<T>::walk_ = 0;
+constinit thread_local std::vector<Tensor<T>>* Tape<T>::shared_ = nullptr;
 
 template <class T>
 Tape<T>::Tape() : outer_(innermost_), first_id_(detail::next_id()) {
@@ -266,9 +267,10 @@ void Tape<T>::walk_back(int from, const Tensor<T>& dy, const Visit& visit) const
   struct Suspend {
     bool& flag;
     bool before = std::exchange(flag, true);
-    std::int64_t walk = std::exchange(walk_, detail::next_id());
+    std::vector<Tensor<T>> shared{};
+    std::vector<Tensor<T>>* outer_shared = std::exchange(shared_, &shared);
     ~Suspend() {
-      flag = before, walk_ = walk;
+      flag = before, shared_ = outer_shared;
       tell(TapeEvent::walk_ends);
     }
   } suspend{suspended_};
@@ -293,6 +295,7 @@ void Tape<T>::walk_back(int from, const Tensor<T>& dy, const Visit& visit) const
                                         node.shape().str(), error.what()));
       }
     }
+    suspend.shared.clear();
     gradient[i] = Tensor<T>();  // handed on: its memory serves the next
     if (node.op != nullptr) tell(TapeEvent::pulled, node.op);
   }

@@ -6,11 +6,11 @@
 #include <cmath>
 #include <type_traits>
 
-#include "tensor/elementwise.hpp"
 #include "autograd/recorded.hpp"
 #include "tapehead/kernels/error.hpp"
 #include "tapehead/ops/math.hpp"
 #include "tapehead/ops/select.hpp"
+#include "tensor/elementwise.hpp"
 
 namespace tapehead {
 
@@ -55,8 +55,8 @@ Tensor<T> mul(const Tensor<T>& a, const Tensor<T>& b) {
 }
 
 const Op div_op{"div", "c = a / b", "da = dc / b, db = -dc c / b"};
-template <std::floating_point T>
-Tensor<T> div(const Tensor<T>& a, const Tensor<T>& b) {
+template <class T>
+Real<T> div(const Tensor<T>& a, const Tensor<T>& b) {
   auto c = map<T>("div", a, b, [](T x, T y) { return x / y; });
   return record(div_op, c, wrt(a, [b](const auto& dc) { return dc / b; }),
                 wrt(b, [b, c](const auto& dc) { return -(dc * c / b); }));
@@ -84,8 +84,8 @@ Tensor<T> mul(const Tensor<T>& x, std::type_identity_t<T> s) {
 }
 
 const Op div_number_op{"div_number", "y = x / s", "dx = dy / s"};
-template <std::floating_point T>
-Tensor<T> div(const Tensor<T>& x, std::type_identity_t<T> s) {
+template <class T>
+Real<T> div(const Tensor<T>& x, std::type_identity_t<T> s) {
   auto y = map<T>("div", x, [s](T v) { return v / s; });
   return record(div_number_op, std::move(y), wrt(x, [s](const auto& dy) { return dy / s; }));
 }
@@ -99,16 +99,16 @@ Tensor<T> share(const Tensor<T>& won, const Tensor<T>& other, bool larger) {
 }
 
 const Op maximum_op{"maximum", "c = max(a, b)", "da = dc [a > b] + ½ dc [a = b], db likewise"};
-template <std::floating_point T>
-Tensor<T> maximum(const Tensor<T>& a, const Tensor<T>& b) {
+template <class T>
+Real<T> maximum(const Tensor<T>& a, const Tensor<T>& b) {
   auto c = map<T>("maximum", a, b, [](T x, T y) { return x > y || std::isnan(x) ? x : y; });
   return record(maximum_op, std::move(c), wrt(a, [a, b](const auto& dc) { return dc * share(a, b, true); }),
                 wrt(b, [a, b](const auto& dc) { return dc * share(b, a, true); }));
 }
 
 const Op minimum_op{"minimum", "c = min(a, b)", "da = dc [a < b] + ½ dc [a = b], db likewise"};
-template <std::floating_point T>
-Tensor<T> minimum(const Tensor<T>& a, const Tensor<T>& b) {
+template <class T>
+Real<T> minimum(const Tensor<T>& a, const Tensor<T>& b) {
   auto c = map<T>("minimum", a, b, [](T x, T y) { return x < y || std::isnan(x) ? x : y; });
   return record(minimum_op, std::move(c), wrt(a, [a, b](const auto& dc) { return dc * share(a, b, false); }),
                 wrt(b, [a, b](const auto& dc) { return dc * share(b, a, false); }));
@@ -116,8 +116,8 @@ Tensor<T> minimum(const Tensor<T>& a, const Tensor<T>& b) {
 
 // Where a is 0, c log a is 0 · -inf: the limit, 0, is taken for b > 0, as PyTorch does.
 const Op pow_op{"pow", "c = aᵇ", "da = dc b aᵇ⁻¹, db = dc c log a"};
-template <std::floating_point T>
-Tensor<T> pow(const Tensor<T>& a, const Tensor<T>& b) {
+template <class T>
+Real<T> pow(const Tensor<T>& a, const Tensor<T>& b) {
   auto c = map<T>("pow", a, b, [](T x, T y) { return std::pow(x, y); });
   return record(
       pow_op, c, wrt(a, [a, b](const auto& dc) { return dc * b * pow(a, b - 1); }),
@@ -125,8 +125,8 @@ Tensor<T> pow(const Tensor<T>& a, const Tensor<T>& b) {
 }
 
 const Op pow_number_op{"pow_number", "y = xᵖ", "dx = p dy xᵖ⁻¹"};
-template <std::floating_point T>
-Tensor<T> pow(const Tensor<T>& x, std::type_identity_t<T> p) {
+template <class T>
+Real<T> pow(const Tensor<T>& x, std::type_identity_t<T> p) {
   auto y = p == T{2} ? map<T>("pow", x, [](T v) { return v * v; })
                      : map<T>("pow", x, [p](T v) { return std::pow(v, p); });
   return record(pow_number_op, std::move(y), wrt(x, [x, p](const auto& dy) {

@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "tensor/elementwise.hpp"
-#include "tapehead/kernels/error.hpp"
 #include "tapehead/autograd/tape.hpp"
+#include "tapehead/kernels/error.hpp"
+#include "tensor/elementwise.hpp"
 
 namespace tapehead {
 
@@ -15,8 +15,8 @@ void check_share(double p) {
 }  // namespace
 
 const Op dropout_op{"dropout", "y = keep ? x / (1 - p) : 0", "dx = keep ? dy / (1 - p) : 0"};
-template <std::floating_point T>
-Tensor<T> dropout(const Tensor<T>& x, double p, const Tensor<bool>& keep) {
+template <class T>
+Real<T> dropout(const Tensor<T>& x, double p, const Tensor<bool>& keep) {
   check_share(p);
   if (!broadcasts_to(keep.shape(), x.shape()))
     throw ShapeError(fmt::format("dropout: a mask of shape {} does not broadcast to the tensor's shape {}",
@@ -27,8 +27,8 @@ Tensor<T> dropout(const Tensor<T>& x, double p, const Tensor<bool>& keep) {
   return record(dropout_op, std::move(y), wrt(x, [p, keep](const auto& dy) { return dropout(dy, p, keep); }));
 }
 
-template <std::floating_point T>
-Tensor<T> dropout(const Tensor<T>& x, double p, TorchRandom& generator) {
+template <class T>
+Real<T> dropout(const Tensor<T>& x, double p, TorchRandom& generator) {
   check_share(p);
   return p == 0 ? x : dropout(x, p, generator.bernoulli(1 - p, x.shape()));
 }

@@ -112,8 +112,8 @@ Tensor<T> grouped(const Tensor<T>& x, const std::vector<std::string>& groups, co
 
 }  // namespace
 
-template <std::floating_point T>
-Tensor<T> einsum(const std::string& equation, const Tensor<T>& a) {
+template <class T>
+Real<T> einsum(const std::string& equation, const Tensor<T>& a) {
   const Equation e(equation, 1);
   Sizes sizes;
   Lettered<T> A = lettered(e, 0, a, sizes);
@@ -125,8 +125,8 @@ Tensor<T> einsum(const std::string& equation, const Tensor<T>& a) {
 // Every letter is one of: batch (in both and in the result), rows (a and the result), columns (b and the
 // result), inner (in both, summed), or in one alone and summed away beforehand. What is left is a product of
 // matrices.
-template <std::floating_point T>
-Tensor<T> einsum(const std::string& equation, const Tensor<T>& a, const Tensor<T>& b) {
+template <class T>
+Real<T> einsum(const std::string& equation, const Tensor<T>& a, const Tensor<T>& b) {
   const Equation e(equation, 2);
   if (static_cast<int>(e.out.size()) > max_rank)
     throw ShapeError(fmt::format("einsum: \"{}\": a result of {} axes; a tensor has at most {}", e.text,

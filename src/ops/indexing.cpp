@@ -6,12 +6,12 @@
 #include <numeric>
 #include <type_traits>
 
-#include "tensor/elementwise.hpp"
+#include "autograd/recorded.hpp"
 #include "kernels/parallel.hpp"
 #include "ops/lines.hpp"
-#include "autograd/recorded.hpp"
 #include "tapehead/kernels/error.hpp"
 #include "tapehead/ops/views.hpp"
+#include "tensor/elementwise.hpp"
 
 namespace tapehead {
 
@@ -149,8 +149,8 @@ Tensor<E> gather(const Tensor<E>& x, int axis, const Index& index) {
 }
 
 const Op scatter_add_op{"scatter_add", "y = x, y_i,index_ij += src_ij", "dx = dy, dsrc = gather(dy, index)"};
-template <std::floating_point T>
-Tensor<T> scatter_add(const Tensor<T>& x, int axis, const Index& index, const Tensor<T>& src) {
+template <class T>
+Real<T> scatter_add(const Tensor<T>& x, int axis, const Index& index, const Tensor<T>& src) {
   axis = normalize_axis("scatter_add", axis, x.shape());
   check_lines("scatter_add", x.shape(), axis, index.shape());
   if (src.shape() != index.shape())
@@ -191,8 +191,8 @@ Tensor<E> index_select(const Tensor<E>& x, int axis, const Index& index) {
 
 const Op index_add_op{"index_add", "y = x, y_index_i += src_i along an axis",
                       "dx = dy, dsrc = index_select(dy, index)"};
-template <std::floating_point T>
-Tensor<T> index_add(const Tensor<T>& x, int axis, const Index& index, const Tensor<T>& src) {
+template <class T>
+Real<T> index_add(const Tensor<T>& x, int axis, const Index& index, const Tensor<T>& src) {
   axis = normalize_axis("index_add", axis, x.shape());
   check_row("index_add", index);
   if (src.rank() != x.rank() || src.shape() != x.shape().replaced(axis, index.numel()))
@@ -209,8 +209,8 @@ Tensor<T> index_add(const Tensor<T>& x, int axis, const Index& index, const Tens
 }
 
 const Op embedding_op{"embedding", "y_i = W_index_i", "dW_k = Σ dy_i over index_i = k"};
-template <std::floating_point T>
-Tensor<T> embedding(const Index& index, const Tensor<T>& weight) {
+template <class T>
+Real<T> embedding(const Index& index, const Tensor<T>& weight) {
   if (weight.rank() == 0)
     throw ShapeError("embedding: a zero-dimensional weight has no rows; give one of shape (vocabulary, …)");
   Shape shape = index.shape();

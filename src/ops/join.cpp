@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <limits>
 
-#include "tensor/elementwise.hpp"
-#include "tapehead/kernels/error.hpp"
 #include "tapehead/autograd/tape.hpp"
+#include "tapehead/kernels/error.hpp"
 #include "tapehead/ops/views.hpp"
+#include "tensor/elementwise.hpp"
 
 namespace tapehead {
 

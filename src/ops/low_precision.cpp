@@ -6,9 +6,9 @@
 #include <cmath>
 #include <limits>
 
-#include "tensor/elementwise.hpp"
-#include "tapehead/kernels/error.hpp"
 #include "tapehead/autograd/tape.hpp"
+#include "tapehead/kernels/error.hpp"
+#include "tensor/elementwise.hpp"
 
 namespace tapehead {
 
@@ -17,8 +17,8 @@ double NumberFormat::epsilon() const { return std::ldexp(1.0, -fraction_bits); }
 double NumberFormat::smallest_normal() const { return std::ldexp(1.0, 1 - max_exponent); }
 double NumberFormat::smallest() const { return std::ldexp(1.0, 1 - max_exponent - fraction_bits); }
 
-template <std::floating_point T>
-Tensor<T> round_to(const NumberFormat& format, const Tensor<T>& x) {
+template <class T>
+Real<T> round_to(const NumberFormat& format, const Tensor<T>& x) {
   if (is_recorded(x))
     throw GradientError(fmt::format(
         "round_to: a tape knows this tensor of shape {}, and rounding to {} has derivative 0 wherever it has "

@@ -1,183 +1,319 @@
 #include "tapehead/ops/math.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <numbers>
 
-#include "tensor/elementwise.hpp"
 #include "kernels/gelu.hpp"
 #include "kernels/parallel.hpp"
+#include "kernels/require.hpp"
 #include "kernels/vmath.hpp"
-#include "autograd/recorded.hpp"
-#include "tapehead/ops/arithmetic.hpp"
-#include "tapehead/kernels/error.hpp"
-#include "tapehead/ops/select.hpp"
 #include "tapehead/autograd/tape.hpp"
+#include "tapehead/ops/arithmetic.hpp"
+#include "tapehead/ops/select.hpp"
 #include "tapehead/ops/views.hpp"
+#include "tensor/elementwise.hpp"
 
 namespace tapehead {
 
 using detail::map;
 using detail::map_runs;
-using detail::nobody_records;
 
-const Op exp_op{"exp", "y = exp(x)", "dx = dy y"};
-template <std::floating_point T>
-Tensor<T> exp(const Tensor<T>& x) {
-  auto y = map_runs("exp", x, kernels::exp_n<T>);
-  return record(exp_op, y, wrt(x, [y](const auto& dy) { return dy * y; }));
+// Every derivative here keeps its digits where it is small (relative error at most 8 units in the last place), so it is
+// written without subtracting numbers that are nearly equal: σ(x) σ(-x), not y (1 - y).
+
+const Op exp_op{"exp", "y = exp(x)", "dx = dy y", "elementwise"};
+template <class T>
+Real<T> exp(const Tensor<T>& x) {
+  const auto y = map_runs("exp", x, kernels::exp_n<T>);
+  return record(exp_op, y,
+                wrt(
+                    x, [](const auto& dy, const auto& result) { return dy * result; }, y));
 }
 
-const Op log_op{"log", "y = log(x)", "dx = dy / x"};
-template <std::floating_point T>
-Tensor<T> log(const Tensor<T>& x) {
+const Op expm1_op{"expm1", "y = exp(x) - 1", "dx = dy exp(x)", "elementwise"};
+template <class T>
+Real<T> expm1(const Tensor<T>& x) {
+  auto y = map<T>("expm1", x, [](T v) { return std::expm1(v); });
+  return record(expm1_op, std::move(y),
+                wrt(
+                    x, [](const auto& dy, const auto& at) { return dy * exp(at); }, x));
+}
+
+const Op log_op{"log", "y = log(x)", "dx = dy / x", "elementwise"};
+template <class T>
+Real<T> log(const Tensor<T>& x) {
   auto y = map_runs("log", x, kernels::log_n<T>);
-  return record(log_op, std::move(y), wrt(x, [x](const auto& dy) { return dy / x; }));
+  return record(log_op, std::move(y),
+                wrt(
+                    x, [](const auto& dy, const auto& at) { return dy / at; }, x));
 }
 
-const Op sqrt_op{"sqrt", "y = √x", "dx = dy / 2y"};
-template <std::floating_point T>
-Tensor<T> sqrt(const Tensor<T>& x) {
-  auto y = map<T>("sqrt", x, [](T v) { return std::sqrt(v); });
-  return record(sqrt_op, y, wrt(x, [y](const auto& dy) { return dy / (y * 2); }));
+const Op log1p_op{"log1p", "y = log(1 + x)", "dx = dy / (1 + x)", "elementwise"};
+template <class T>
+Real<T> log1p(const Tensor<T>& x) {
+  auto y = map<T>("log1p", x, [](T v) { return std::log1p(v); });
+  return record(log1p_op, std::move(y),
+                wrt(
+                    x, [](const auto& dy, const auto& at) { return dy / (at + 1); }, x));
 }
 
-const Op abs_op{"abs", "y = |x|", "dx = dy sign(x)"};
-template <std::floating_point T>
-Tensor<T> abs(const Tensor<T>& x) {
+const Op sqrt_op{"sqrt", "y = √x", "dx = dy / 2y", "elementwise"};
+template <class T>
+Real<T> sqrt(const Tensor<T>& x) {
+  const auto y = map<T>("sqrt", x, [](T v) { return std::sqrt(v); });
+  return record(sqrt_op, y,
+                wrt(
+                    x, [](const auto& dy, const auto& root) { return dy / (root * 2); }, y));
+}
+
+const Op abs_op{"abs", "y = |x|", "dx = dy sign(x)", "elementwise"};
+template <class T>
+Real<T> abs(const Tensor<T>& x) {
   auto y = map<T>("abs", x, [](T v) { return std::abs(v); });
-  return record(
-      abs_op, std::move(y), wrt(x, [x](const auto& dy) {
-        return dy * map<T>("sign", x, [](T v) { return v > 0 ? T{1} : v < 0 ? T{-1} : v == 0 ? T{0} : v; });
-      }));
+  const auto pullback = [](const auto& dy, const auto& at) {
+    return dy * map<T>("sign", at, [](T v) { return v > 0 ? T{1} : v < 0 ? T{-1} : v == 0 ? T{0} : v; });
+  };
+  return record(abs_op, std::move(y), wrt(x, pullback, x));
 }
 
-const Op tanh_op{"tanh", "y = tanh(x)", "dx = dy (1 - y²)"};
-template <std::floating_point T>
-Tensor<T> tanh(const Tensor<T>& x) {
+const Op sin_op{"sin", "y = sin(x)", "dx = dy cos(x)", "elementwise"};
+template <class T>
+Real<T> sin(const Tensor<T>& x) {
+  auto y = map<T>("sin", x, [](T v) { return std::sin(v); });
+  return record(sin_op, std::move(y),
+                wrt(
+                    x, [](const auto& dy, const auto& at) { return dy * cos(at); }, x));
+}
+
+const Op cos_op{"cos", "y = cos(x)", "dx = -dy sin(x)", "elementwise"};
+template <class T>
+Real<T> cos(const Tensor<T>& x) {
+  auto y = map<T>("cos", x, [](T v) { return std::cos(v); });
+  return record(cos_op, std::move(y),
+                wrt(
+                    x, [](const auto& dy, const auto& at) { return -(dy * sin(at)); }, x));
+}
+
+const Op tanh_op{"tanh", "y = tanh(x)", "dx = dy 4 σ(2x) σ(-2x) = dy (1 - y²)", "elementwise"};
+template <class T>
+Real<T> tanh(const Tensor<T>& x) {
   auto y = map_runs("tanh", x, kernels::tanh_n<T>);
-  return record(tanh_op, y, wrt(x, [y](const auto& dy) { return dy * (1 - y * y); }));
+  const auto pullback = [](const auto& dy, const auto& at) {
+    return dy * (sigmoid(at * 2) * sigmoid(at * -2) * 4);
+  };
+  return record(tanh_op, std::move(y), wrt(x, pullback, x));
 }
 
-const Op erf_op{"erf", "y = erf(x)", "dx = dy 2/√π exp(-x²)"};
-template <std::floating_point T>
-Tensor<T> erf(const Tensor<T>& x) {
+const Op sigmoid_op{"sigmoid", "y = σ(x) = 1 / (1 + exp(-x))", "dx = dy σ(x) σ(-x)", "elementwise"};
+template <class T>
+Real<T> sigmoid(const Tensor<T>& x) {
+  const auto y = map_runs("sigmoid", x, kernels::sigmoid_n<T>);
+  const auto pullback = [](const auto& dy, const auto& result, const auto& at) {
+    return dy * (result * sigmoid(-at));
+  };
+  return record(sigmoid_op, y, wrt(x, pullback, y, x));
+}
+
+// x² = square + low exactly, so that no rounding of the exponent is multiplied by its size.
+const Op gaussian_op{"gaussian", "y = exp(-a x²)", "dx = -2 a x dy y", "elementwise"};
+template <class T>
+Tensor<T> gaussian(const Tensor<T>& x, double a) {
+  const auto y = map<T>("gaussian", x, [a](T v) {
+    const auto wide = static_cast<double>(v), square = wide * wide, low = std::fma(wide, wide, -square);
+    return static_cast<T>(std::isinf(square) ? 0 : std::exp(-a * square) * (1 - a * low));
+  });
+  const auto pullback = [a](const auto& dy, const auto& result, const auto& at) {
+    return dy * result * at * (-2 * a);
+  };
+  return record(gaussian_op, y, wrt(x, pullback, y, x));
+}
+
+const Op erf_op{"erf", "y = erf(x)", "dx = dy 2/√π exp(-x²)", "elementwise"};
+template <class T>
+Real<T> erf(const Tensor<T>& x) {
   auto y = map_runs("erf", x, kernels::erf_n<T>);
-  return record(erf_op, std::move(y),
-                wrt(x, [x](const auto& dy) { return dy * exp(-(x * x)) * (2 * std::numbers::inv_sqrtpi); }));
+  const auto pullback = [](const auto& dy, const auto& at) {
+    return dy * (gaussian(at, 1) * (2 * std::numbers::inv_sqrtpi));
+  };
+  return record(erf_op, std::move(y), wrt(x, pullback, x));
 }
 
-const Op sigmoid_op{"sigmoid", "y = 1 / (1 + exp(-x))", "dx = dy y (1 - y)"};
-template <std::floating_point T>
-Tensor<T> sigmoid(const Tensor<T>& x) {
-  auto y = map_runs("sigmoid", x, kernels::sigmoid_n<T>);
-  return record(sigmoid_op, y, wrt(x, [y](const auto& dy) { return dy * y * (1 - y); }));
-}
-
-const Op relu_op{"relu", "y = max(x, 0)", "dx = dy [x > 0]"};
-template <std::floating_point T>
-Tensor<T> relu(const Tensor<T>& x) {
+const Op relu_op{"relu", "y = max(x, 0)", "dx = dy [x > 0]", "elementwise"};
+template <class T>
+Real<T> relu(const Tensor<T>& x) {
   auto y = map<T>("relu", x, [](T v) { return v <= 0 ? T{0} : v; });  // NaN is not <= 0 and stays
-  return record(relu_op, std::move(y), wrt(x, [x](const auto& dy) { return masked_fill(dy, x <= 0, 0); }));
+  const auto pullback = [](const auto& dy, const auto& at) { return masked_fill(dy, at <= 0, 0); };
+  return record(relu_op, std::move(y), wrt(x, pullback, x));
 }
 
-namespace {
+// ---- gelu: x Φ(x). Its second derivative is Φ'(x) (2 - x²), Φ' the normal density.
 
-// Φ(x) + x Φ'(x), written in recorded operations. x is kept finite where Φ' is 0 anyway: ∞ · 0 would be NaN.
+const Op gelu_backward_op{"gelu_backward", "dx = dy (Φ(x) + x Φ'(x))",
+                          "for u arriving: d(dy) = u (Φ(x) + x Φ'(x)), dx = u dy Φ'(x) (2 - x²)",
+                          "elementwise"};
 template <class T>
-Tensor<T> gelu_slope(const Tensor<T>& x) {
-  const Tensor<T> near = clamp(x, -40, 40);
-  const Tensor<T> bell = exp(near * near * -0.5) * (std::numbers::inv_sqrtpi / std::numbers::sqrt2);
-  return (erf(x / std::numbers::sqrt2) + 1) * 0.5 + near * bell;
-}
-
-// dy times that slope, unrecorded.
-template <class T>
-Tensor<T> gelu_pulled(const Tensor<T>& x, const Tensor<T>& dy) {
-  const Tensor<T> from = contiguous(x), arriving = contiguous(dy);
-  Buffer<T> dx(x.shape(), "gelu");
+Tensor<T> gelu_backward(const Tensor<T>& x, const Tensor<T>& dy) {
+  const Tensor<T> from = contiguous(detach(x)), arriving = contiguous(detach(dy));
+  Buffer<T> dx(x.shape(), "gelu_backward");
   kernels::parallel_pieces(x.numel(), 16, [&](std::int64_t i, std::int64_t n) {
     kernels::gelu_pull_n(n, from.data() + i, arriving.data() + i, dx.data() + i);
   });
-  return dx;
+  const auto into_dy = [](const auto& u, const auto& at) { return gelu_backward(at, u); };
+  const auto into_x = [](const auto& u, const auto& at, const auto& arrived) {
+    const auto near = clamp(at, -40, 40);  // beyond, the density is 0, and ∞ · 0 would be NaN
+    const auto density = gaussian(near, 0.5) * (std::numbers::inv_sqrtpi / std::numbers::sqrt2);
+    return u * arrived * density * (2 - near * near);
+  };
+  return record(gelu_backward_op, Tensor<T>(std::move(dx)), wrt(dy, into_dy, x), wrt(x, into_x, x, dy));
 }
 
-constexpr double tanh_scale = 2 * std::numbers::inv_sqrtpi / std::numbers::sqrt2;  // √(2/π)
-constexpr double tanh_cubic = 0.044715;
+// ---- gates: y = x σ(v), v = x for silu and v = 2u for gelu's approximation, because ½ (1 + tanh u) is σ(2u), which
+// keeps its digits where tanh u is near -1.
 
-// d/dx of ½ x (1 + tanh u), u = √(2/π) (x + 0.044715 x³): ½ (1 + t) + ½ x (1 - t²) u'.
-template <class T>
-Tensor<T> gelu_tanh_slope(const Tensor<T>& x) {
-  const Tensor<T> near = clamp(x, -40, 40), square = near * near;
-  const Tensor<T> t = tanh((near + near * square * tanh_cubic) * tanh_scale);
-  const Tensor<T> du = (square * (3 * tanh_cubic) + 1) * tanh_scale;
-  return (t + 1) * 0.5 + near * (1 - t * t) * du * 0.5;
-}
+struct SiluGate {
+  template <class N>
+  static N value(const N& x) {
+    return x;
+  }
+  template <class N>
+  static N slope(const N& x) {
+    return x * 0 + 1;
+  }
+  template <class N>
+  static N curvature(const N& x) {
+    return x * 0;
+  }
+};
+struct TanhGate {  // v = 2 √(2/π) (x + 0.044715 x³)
+  template <class N>
+  using Constant = typename std::conditional_t<std::is_arithmetic_v<N>, std::type_identity<N>,
+                                               std::type_identity<double>>::type;
+  template <class N>
+  static constexpr auto scale =
+      2 * std::numbers::sqrt2_v<Constant<N>>* std::numbers::inv_sqrtpi_v<Constant<N>>;
+  template <class N>
+  static constexpr auto cubic = static_cast<Constant<N>>(0.044715L);
+  template <class N>
+  static N value(const N& x) {
+    return x * (x * x * cubic<N> + 1) * scale<N>;
+  }
+  template <class N>
+  static N slope(const N& x) {
+    return (x * x * (3 * cubic<N>)+1) * scale<N>;
+  }
+  template <class N>
+  static N curvature(const N& x) {
+    return x * (6 * cubic<N> * scale<N>);
+  }
+};
 
-// x σ(f(x)); where σ is 0 its limit is 0, also for x = -∞, where the product would be NaN.
-template <class T, class F>
-Tensor<T> gated(const Tensor<T>& x, const F& f) {
-  return map_runs("gate", x, [f](std::int64_t n, const T* in, T* out) {
+// Where σ is 0 the limit is 0, also for x = -∞, where the product would be NaN.
+template <class Gate, class T>
+Tensor<T> gated(const char* op, const Tensor<T>& x) {
+  return map_runs(op, x, [](std::int64_t n, const T* in, T* out) {
     constexpr std::int64_t piece = 512;
     T gate[piece];
     for (std::int64_t start = 0; start < n; start += piece) {
       const std::int64_t size = std::min(piece, n - start);
-      for (std::int64_t i = 0; i < size; ++i) gate[i] = f(in[start + i]);
+      for (std::int64_t i = 0; i < size; ++i) gate[i] = Gate::value(in[start + i]);
       kernels::sigmoid_n(size, gate, gate);
       for (std::int64_t i = 0; i < size; ++i) out[start + i] = gate[i] == 0 ? -T{0} : in[start + i] * gate[i];
     }
   });
 }
 
-}  // namespace
-
-const Op gelu_op{"gelu", "y = x Φ(x)", "dx = dy (Φ(x) + x Φ'(x))"};
-const Op gelu_tanh_op{"gelu_tanh", "y = ½ x (1 + tanh u), u = √(2/π) (x + 0.044715 x³)",
-                      "dx = dy (½ (1 + t) + ½ x (1 - t²) u'), t = tanh u"};
-template <std::floating_point T>
-Tensor<T> gelu(const Tensor<T>& x, Gelu form) {
-  if (form == Gelu::erf) {
-    auto y = map_runs("gelu", x, kernels::gelu_n<T>);
-    return record(gelu_op, std::move(y), wrt(x, [x](const auto& dy) {
-                    return nobody_records(x, dy) ? gelu_pulled(x, dy) : dy * gelu_slope(x);
-                  }));
-  }
-  // ½ (1 + tanh u) is σ(2u), which keeps its digits where tanh u is near -1.
-  auto y = gated(x, [](T v) { return T(2 * tanh_scale) * (v + T(tanh_cubic) * v * v * v); });
-  return record(gelu_tanh_op, std::move(y), wrt(x, [x](const auto& dy) { return dy * gelu_tanh_slope(x); }));
+const Op gate_backward_op{"gate_backward", "dx = dy σ(v) (1 + x σ(-v) v')",
+                          "for u arriving: d(dy) = u σ(v) (1 + x σ(-v) v'), "
+                          "dx = u dy σ(v) σ(-v) (2 v' + x (v'² (σ(-v) - σ(v)) + v''))",
+                          "elementwise"};
+template <class Gate, class T>
+Tensor<T> gate_backward(const Tensor<T>& x, const Tensor<T>& dy) {
+  // Float is computed in double: the derivative crosses 0, where a sum in float would have no digits left. And an error
+  // of v is multiplied by |v|, so double takes v from long double, as gate + low.
+  using Wide = std::conditional_t<std::is_same_v<T, float>, double, long double>;
+  const auto run = [](std::int64_t n, char* const* p, const void*) {
+    const T *in = reinterpret_cast<const T*>(p[1]), *arriving = reinterpret_cast<const T*>(p[2]);
+    T* out = reinterpret_cast<T*>(p[0]);
+    constexpr std::int64_t piece = 256;
+    double at[piece], gate[piece], low[piece];
+    for (std::int64_t start = 0; start < n; start += piece) {
+      const std::int64_t size = std::min(piece, n - start);
+      for (std::int64_t i = 0; i < size; ++i) {
+        at[i] =
+            std::clamp(static_cast<double>(in[start + i]), -1000.0, 40.0);  // beyond, the result is 0 or dy
+        const Wide v = Gate::value(static_cast<Wide>(at[i]));
+        gate[i] = static_cast<double>(v);
+        low[i] = static_cast<double>(v - static_cast<Wide>(gate[i]));
+      }
+      kernels::sigmoid_n(size, gate, gate);
+      for (std::int64_t i = 0; i < size; ++i) {
+        const double s = gate[i] + gate[i] * (1 - gate[i]) * low[i];
+        out[start + i] = static_cast<T>(static_cast<double>(arriving[start + i]) *
+                                        (s * (1 + at[i] * (1 - s) * Gate::slope(at[i]))));
+      }
+    }
+  };
+  const auto into_dy = [](const auto& u, const auto& value) { return gate_backward<Gate>(value, u); };
+  const auto into_x = [](const auto& u, const auto& value, const auto& arrived) {
+    const auto near = clamp(value, -40, 40), v = Gate::value(near), slope = Gate::slope(near);
+    const auto s = sigmoid(v), rest = sigmoid(-v);
+    return u * arrived *
+           (s * rest * (slope * 2 + near * (slope * slope * (rest - s) + Gate::curvature(near))));
+  };
+  return record(gate_backward_op, detail::mapped<T>("gate_backward", {x, dy}, run, nullptr),
+                wrt(dy, into_dy, x), wrt(x, into_x, x, dy));
 }
 
-const Op silu_op{"silu", "y = x σ(x)", "dx = dy σ(x) (1 + x (1 - σ(x)))"};
-template <std::floating_point T>
-Tensor<T> silu(const Tensor<T>& x) {
-  auto y = gated(x, [](T v) { return v; });
-  return record(silu_op, std::move(y), wrt(x, [x](const auto& dy) {
-                  const auto s = sigmoid(x);
-                  return dy * s * (x * (1 - s) + 1);
-                }));
+const Op gelu_op{"gelu", "y = x Φ(x)", "dx = dy (Φ(x) + x Φ'(x))", "elementwise"};
+const Op gelu_tanh_op{"gelu_tanh", "y = ½ x (1 + tanh u) = x σ(2u), u = √(2/π) (x + 0.044715 x³)",
+                      "dx = dy σ(2u) (1 + 2 x σ(-2u) u')", "elementwise"};
+template <class T>
+Real<T> gelu(const Tensor<T>& x, Gelu form) {
+  const auto by_gate = [](const auto& dy, const auto& at) { return gate_backward<TanhGate>(at, dy); };
+  if (form == Gelu::tanh) return record(gelu_tanh_op, gated<TanhGate>("gelu", x), wrt(x, by_gate, x));
+  const auto pullback = [](const auto& dy, const auto& at) { return gelu_backward(at, dy); };
+  return record(gelu_op, map_runs("gelu", x, kernels::gelu_n<T>), wrt(x, pullback, x));
 }
 
-const Op clamp_op{"clamp", "y = min(max(x, low), high)", "dx = dy [low <= x <= high]"};
-template <std::floating_point T>
-Tensor<T> clamp(const Tensor<T>& x, std::type_identity_t<T> low, std::type_identity_t<T> high) {
-  if (!(low <= high))
-    throw ValueError(fmt::format("clamp: low {} and high {}; low must not be above high", low, high));
+const Op silu_op{"silu", "y = x σ(x)", "dx = dy σ(x) (1 + x σ(-x))", "elementwise"};
+template <class T>
+Real<T> silu(const Tensor<T>& x) {
+  const auto pullback = [](const auto& dy, const auto& at) { return gate_backward<SiluGate>(at, dy); };
+  return record(silu_op, gated<SiluGate>("silu", x), wrt(x, pullback, x));
+}
+
+const Op clamp_op{"clamp", "y = min(max(x, low), high)", "dx = dy [low <= x <= high]", "elementwise"};
+template <class T>
+Real<T> clamp(const Tensor<T>& x, std::type_identity_t<T> low, std::type_identity_t<T> high) {
+  require<ValueError>(low <= high, "clamp: low {} and high {}; low must not be above high", low, high);
   auto y = map<T>("clamp", x, [low, high](T v) { return v < low ? low : v > high ? high : v; });
-  return record(clamp_op, std::move(y), wrt(x, [x, low, high](const auto& dy) {
-                  return masked_fill(dy, (x < low) | (x > high), 0);
-                }));
+  const auto pullback = [low, high](const auto& dy, const auto& at) {
+    return masked_fill(dy, (at < low) | (at > high), 0);
+  };
+  return record(clamp_op, std::move(y), wrt(x, pullback, x));
+}
+
+template <class T>
+Tensor<bool> isnan(const Tensor<T>& x) {
+  return map<bool>("isnan", x, [](T v) { return v != v; });
+}
+template <class T>
+Tensor<bool> isfinite(const Tensor<T>& x) {
+  return map<bool>("isfinite", x, [](T v) { return v - v == 0; });
 }
 
 // clang-format off
-#define TAPEHEAD_MATH(T)                                                                           \
-  template Tensor<T> exp(const Tensor<T>&);     template Tensor<T> log(const Tensor<T>&);          \
-  template Tensor<T> sqrt(const Tensor<T>&);    template Tensor<T> abs(const Tensor<T>&);          \
-  template Tensor<T> tanh(const Tensor<T>&);    template Tensor<T> erf(const Tensor<T>&);          \
-  template Tensor<T> sigmoid(const Tensor<T>&); template Tensor<T> relu(const Tensor<T>&);         \
-  template Tensor<T> gelu(const Tensor<T>&, Gelu); template Tensor<T> silu(const Tensor<T>&);      \
-  template Tensor<T> clamp<T>(const Tensor<T>&, std::type_identity_t<T>, std::type_identity_t<T>);
+#define TAPEHEAD_MATH(T)                                                                                \
+  template Tensor<T> exp(const Tensor<T>&);      template Tensor<T> expm1(const Tensor<T>&);            \
+  template Tensor<T> log(const Tensor<T>&);      template Tensor<T> log1p(const Tensor<T>&);            \
+  template Tensor<T> sqrt(const Tensor<T>&);     template Tensor<T> abs(const Tensor<T>&);              \
+  template Tensor<T> sin(const Tensor<T>&);      template Tensor<T> cos(const Tensor<T>&);              \
+  template Tensor<T> tanh(const Tensor<T>&);     template Tensor<T> erf(const Tensor<T>&);              \
+  template Tensor<T> sigmoid(const Tensor<T>&);  template Tensor<T> relu(const Tensor<T>&);             \
+  template Tensor<T> gelu(const Tensor<T>&, Gelu); template Tensor<T> silu(const Tensor<T>&);           \
+  template Tensor<T> clamp<T>(const Tensor<T>&, std::type_identity_t<T>, std::type_identity_t<T>);      \
+  template Tensor<bool> isnan(const Tensor<T>&); template Tensor<bool> isfinite(const Tensor<T>&);
 TAPEHEAD_MATH(float) TAPEHEAD_MATH(double)
 // clang-format on
 

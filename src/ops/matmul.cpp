@@ -1,16 +1,14 @@
 #include "tapehead/ops/matmul.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <vector>
 
 #include "kernels/gemm.hpp"
+#include "kernels/require.hpp"
 #include "kernels/walk.hpp"
-#include "tapehead/ops/arithmetic.hpp"
-#include "tapehead/kernels/error.hpp"
-#include "tapehead/ops/reduce.hpp"
 #include "tapehead/autograd/tape.hpp"
+#include "tapehead/ops/arithmetic.hpp"
+#include "tapehead/ops/reduce.hpp"
 #include "tapehead/ops/views.hpp"
 
 namespace tapehead {
@@ -40,17 +38,16 @@ struct Matrices {
 
 template <class T>
 Tensor<T> product(const Tensor<T>& A, const Tensor<T>& B) {
-  if (A.rank() == 0 || B.rank() == 0)
-    throw ShapeError(fmt::format("matmul: {} @ {}: a zero-dimensional operand; multiply by a number with *",
-                                 A.shape().str(), B.shape().str()));
+  require<ShapeError>(A.rank() > 0 && B.rank() > 0,
+                      "matmul: {} @ {}: an operand is zero-dimensional; multiply by a number with *",
+                      A.shape(), B.shape());
   const Matrices<T> a(A, true), b(B, false);
   if (a.columns != b.rows) {
-    const bool turned = B.rank() > 1 && a.columns == b.columns;
-    throw ShapeError(fmt::format(
-        "matmul: {} @ {}: inner sizes {} and {} differ{}", A.shape().str(), B.shape().str(), a.columns,
-        b.rows,
-        turned ? (B.rank() == 2 ? "; did you mean matmul(a, b.T())?" : "; did you mean matmul(a, mT(b))?")
-               : ""));
+    const char* turned = B.rank() < 2 || a.columns != b.columns ? ""
+                         : B.rank() == 2                        ? "; did you mean matmul(a, b.T())?"
+                                                                : "; did you mean matmul(a, mT(b))?";
+    raise<ShapeError>("matmul: {} @ {}: inner sizes {} and {} differ{}", A.shape(), B.shape(), a.columns,
+                      b.rows, turned);
   }
   Shape shape = broadcast_shapes("matmul", a.batch, b.batch);
   const Shape batch = shape;
@@ -88,7 +85,7 @@ Tensor<T> as_rows(const Tensor<T>& x, int last) {
 }
 
 template <class T>
-Tensor<T> gradient_of_left(const Tensor<T>& A, const Tensor<T>& B, const Tensor<T>& dC) {
+Tensor<T> gradient_of_left(const Shape& A, const Tensor<T>& B, const Tensor<T>& dC) {
   if (A.rank() == 1 && B.rank() == 1) return dC * B;                   // c = Σ aᵢ bᵢ
   if (B.rank() == 1) return unsqueeze(dC, -1) * B;                     // rows times a column
   if (A.rank() == 1) return matmul(B, unsqueeze(dC, -1)).squeeze(-1);  // a row times matrices
@@ -96,7 +93,7 @@ Tensor<T> gradient_of_left(const Tensor<T>& A, const Tensor<T>& B, const Tensor<
 }
 
 template <class T>
-Tensor<T> gradient_of_right(const Tensor<T>& A, const Tensor<T>& B, const Tensor<T>& dC) {
+Tensor<T> gradient_of_right(const Tensor<T>& A, const Shape& B, const Tensor<T>& dC) {
   if (A.rank() == 1 && B.rank() == 1) return dC * A;
   if (A.rank() == 1) return unsqueeze(A, -1) * unsqueeze(dC, -2);
   if (B.rank() == 1) return matmul(as_rows(A, 1).T(), as_rows(dC, 0));
@@ -106,22 +103,26 @@ Tensor<T> gradient_of_right(const Tensor<T>& A, const Tensor<T>& B, const Tensor
 
 }  // namespace
 
-const Op matmul_op{"matmul", "C = A B", "dA = dC Bᵀ, dB = Aᵀ dC"};
-template <std::floating_point T>
-Tensor<T> matmul(const Tensor<T>& A, const Tensor<T>& B) {
-  return record(matmul_op, product(A, B),
-                wrt(A, [A, B](const auto& dC) { return gradient_of_left(A, B, dC); }),
-                wrt(B, [A, B](const auto& dC) { return gradient_of_right(A, B, dC); }));
+const Op matmul_op{"matmul", "C = A B", "dA = dC Bᵀ, dB = Aᵀ dC", "(…, m, k) (…, k, n) → (…, m, n)"};
+template <class T>
+Real<T> matmul(const Tensor<T>& A, const Tensor<T>& B) {
+  const auto into_A = [shape = A.shape()](const auto& dC, const auto& right) {
+    return gradient_of_left(shape, right, dC);
+  };
+  const auto into_B = [shape = B.shape()](const auto& dC, const auto& left) {
+    return gradient_of_right(left, shape, dC);
+  };
+  return record(matmul_op, product(A, B), wrt(A, into_A, B), wrt(B, into_B, A));
 }
 
-const Op linear_op{"linear", "y = x Wᵀ + b", "dx = dy W, dW = dyᵀ x, db = Σ dy"};
-template <std::floating_point T>
-Tensor<T> linear(const Tensor<T>& x, const Tensor<T>& W,
-                 const std::type_identity_t<std::optional<Tensor<T>>>& b) {
+const Op linear_op{"linear", "y = x Wᵀ + b", "dx = dy W, dW = dyᵀ x, db = Σ dy",
+                   "(…, in) (out, in) (out) → (…, out)"};
+template <class T>
+Real<T> linear(const Tensor<T>& x, const Tensor<T>& W,
+               const std::type_identity_t<std::optional<Tensor<T>>>& b) {
   if (x.rank() == 0 || W.rank() != 2 || x.size(-1) != W.size(1) || (b && b->shape() != Shape{W.size(0)}))
-    throw ShapeError(fmt::format("linear: x {}, W {}{}; they must be (…, in), (out, in){}", x.shape().str(),
-                                 W.shape().str(), b ? ", b " + b->shape().str() : "",
-                                 b ? " and (out,)" : ""));
+    raise<ShapeError>("linear: x {}, W {}{}; they must be (…, in), (out, in){}", x.shape(), W.shape(),
+                      b ? ", b " + b->shape().str() : "", b ? " and (out,)" : "");
   const std::int64_t in = W.size(1), out = W.size(0);
   Buffer<T> y(x.shape().replaced(x.rank() - 1, out), "linear");
   const std::int64_t rows = out == 0 ? 0 : y.numel() / out;
@@ -130,8 +131,11 @@ Tensor<T> linear(const Tensor<T>& x, const Tensor<T>& W,
   const Tensor<T> row = b ? contiguous(detach(*b)) : none;
   kernels::gemm_row<T>(rows, out, in, from.data(), in, 1, W.data(), W.strides()[1], W.strides()[0],
                        b ? row.data() : nullptr, y.data(), out);
-  return record(linear_op, Tensor<T>(std::move(y)), wrt(x, [W](const auto& dy) { return matmul(dy, W); }),
-                wrt(W, [x](const auto& dy) { return matmul(as_rows(dy, 1).T(), as_rows(x, 1)); }),
+  const auto into_x = [](const auto& dy, const auto& weight) { return matmul(dy, weight); };
+  const auto into_W = [](const auto& dy, const auto& at) {
+    return matmul(as_rows(dy, 1).T(), as_rows(at, 1));
+  };
+  return record(linear_op, Tensor<T>(std::move(y)), wrt(x, into_x, W), wrt(W, into_W, x),
                 wrt(b ? *b : none, [](const auto& dy) { return dy; }));
 }
 

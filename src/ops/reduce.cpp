@@ -5,14 +5,14 @@
 #include <algorithm>
 #include <cmath>
 
-#include "tensor/elementwise.hpp"
-#include "kernels/fold.hpp"
 #include "autograd/recorded.hpp"
-#include "tapehead/ops/arithmetic.hpp"
+#include "kernels/fold.hpp"
 #include "tapehead/kernels/error.hpp"
+#include "tapehead/ops/arithmetic.hpp"
 #include "tapehead/ops/math.hpp"
 #include "tapehead/ops/select.hpp"
 #include "tapehead/ops/views.hpp"
+#include "tensor/elementwise.hpp"
 
 namespace tapehead {
 
@@ -66,8 +66,8 @@ Tensor<T> sum(const Tensor<T>& x, const Axes& list, bool keepdims) {
 }
 
 const Op mean_op{"mean", "y = Σ x / n", "dx = dy / n, repeated"};
-template <std::floating_point T>
-Tensor<T> mean(const Tensor<T>& x, const Axes& list, bool keepdims) {
+template <class T>
+Real<T> mean(const Tensor<T>& x, const Axes& list, bool keepdims) {
   const Plan plan("mean", x.shape(), list, x.strides(), keepdims);
   const auto count = static_cast<double>(plan.count);
   Buffer<T> y(plan.out, "mean");
@@ -104,14 +104,14 @@ Tensor<T> extreme(const Op& op, bool largest, const Tensor<T>& x, const Axes& li
 }  // namespace
 
 const Op max_op{"max", "y = max x", "dx = dy [x = y] / (number of winners)"};
-template <std::floating_point T>
-Tensor<T> max(const Tensor<T>& x, const Axes& list, bool keepdims) {
+template <class T>
+Real<T> max(const Tensor<T>& x, const Axes& list, bool keepdims) {
   return extreme(max_op, true, x, list, keepdims);
 }
 
 const Op min_op{"min", "y = min x", "dx = dy [x = y] / (number of winners)"};
-template <std::floating_point T>
-Tensor<T> min(const Tensor<T>& x, const Axes& list, bool keepdims) {
+template <class T>
+Real<T> min(const Tensor<T>& x, const Axes& list, bool keepdims) {
   return extreme(min_op, false, x, list, keepdims);
 }
 
@@ -151,8 +151,8 @@ Tensor<T> divided_or_zero(const Tensor<T>& a, const Tensor<T>& b) {
 }  // namespace
 
 const Op var_op{"var", "y = Σ (x - mean x)² / (n - correction)", "dx = 2 dy (x - mean x) / (n - correction)"};
-template <std::floating_point T>
-Tensor<T> var(const Tensor<T>& x, const Axes& list, int correction, bool keepdims) {
+template <class T>
+Real<T> var(const Tensor<T>& x, const Axes& list, int correction, bool keepdims) {
   auto y = deviation("var", x, list, correction, keepdims, false);
   const Plan plan("var", x.shape(), list, x.strides(), keepdims);
   return record(var_op, std::move(y),
@@ -163,8 +163,8 @@ Tensor<T> var(const Tensor<T>& x, const Axes& list, int correction, bool keepdim
 }
 
 const Op std_op{"std", "y = √var(x)", "dx = dy (x - mean x) / (y (n - correction)), 0 where y = 0"};
-template <std::floating_point T>
-Tensor<T> std_dev(const Tensor<T>& x, const Axes& list, int correction, bool keepdims) {
+template <class T>
+Real<T> std_dev(const Tensor<T>& x, const Axes& list, int correction, bool keepdims) {
   auto y = deviation("std", x, list, correction, keepdims, true);
   const Plan plan("std", x.shape(), list, x.strides(), keepdims);
   return record(std_op, y,
@@ -175,8 +175,8 @@ Tensor<T> std_dev(const Tensor<T>& x, const Axes& list, int correction, bool kee
 }
 
 const Op norm_op{"norm", "y = √Σ x²", "dx = dy x / y, 0 where y = 0"};
-template <std::floating_point T>
-Tensor<T> norm(const Tensor<T>& x, const Axes& list, bool keepdims) {
+template <class T>
+Real<T> norm(const Tensor<T>& x, const Axes& list, bool keepdims) {
   const Plan plan("norm", x.shape(), list, x.strides(), keepdims);
   Buffer<T> filled(plan.out, "norm");
   kernels::fold_squares(plan.axes, x.data(), [&](const double* sums, std::int64_t n, std::int64_t k) {
@@ -188,8 +188,8 @@ Tensor<T> norm(const Tensor<T>& x, const Axes& list, bool keepdims) {
                 }));
 }
 
-template <std::floating_point T>
-Tensor<T> sum_to(const Tensor<T>& x, const Shape& shape) {
+template <class T>
+Real<T> sum_to(const Tensor<T>& x, const Shape& shape) {
   if (x.shape() == shape) return x;
   if (!broadcasts_to(shape, x.shape()))
     throw ShapeError(fmt::format("sum_to: shape {} cannot be summed to {}, which does not broadcast to it",

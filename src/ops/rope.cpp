@@ -7,9 +7,9 @@
 
 #include "kernels/parallel.hpp"
 #include "kernels/walk.hpp"
-#include "tapehead/ops/arithmetic.hpp"
-#include "tapehead/kernels/error.hpp"
 #include "tapehead/autograd/tape.hpp"
+#include "tapehead/kernels/error.hpp"
+#include "tapehead/ops/arithmetic.hpp"
 #include "tapehead/ops/views.hpp"
 
 namespace tapehead {
@@ -59,8 +59,8 @@ Tensor<T> turned(const Tensor<T>& x, const Tensor<std::int64_t>& positions, doub
 }  // namespace
 
 const Op rope_op{"rope", "(y_i, y_i+D/2) = (x_i, x_i+D/2) turned by p θ^(-2i/D)", "dx = dy turned back"};
-template <std::floating_point T>
-Tensor<T> rope(const Tensor<T>& x, const Tensor<std::int64_t>& positions, double theta) {
+template <class T>
+Real<T> rope(const Tensor<T>& x, const Tensor<std::int64_t>& positions, double theta) {
   if (x.rank() == 0 || x.size(-1) % 2 != 0)
     throw ShapeError(fmt::format("rope: shape {}; the last axis is turned in pairs, so its size must be even",
                                  x.shape().str()));

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
-#include "tensor/elementwise.hpp"
 #include "autograd/recorded.hpp"
-#include "tapehead/ops/arithmetic.hpp"
 #include "tapehead/kernels/error.hpp"
+#include "tapehead/ops/arithmetic.hpp"
+#include "tensor/elementwise.hpp"
 
 namespace tapehead {
 

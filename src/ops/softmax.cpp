@@ -5,12 +5,12 @@
 #include <limits>
 
 #include "kernels/parallel.hpp"
+#include "kernels/require.hpp"
 #include "kernels/rows.hpp"
-#include "autograd/recorded.hpp"
+#include "tapehead/autograd/tape.hpp"
 #include "tapehead/ops/arithmetic.hpp"
 #include "tapehead/ops/math.hpp"
 #include "tapehead/ops/reduce.hpp"
-#include "tapehead/autograd/tape.hpp"
 #include "tapehead/ops/views.hpp"
 
 namespace tapehead {
@@ -20,8 +20,8 @@ namespace {
 // Rows of n elements of `x` seen with `axis` last, in the order they are stored.
 template <class T>
 Tensor<T> with_last(const Tensor<T>& x, int axis) {
-  const Tensor<T> apart = detach(x);
-  return contiguous(axis == x.rank() - 1 ? apart : transpose(apart, axis, -1));
+  const Tensor<T> values = detach(x);
+  return contiguous(axis == x.rank() - 1 ? values : transpose(values, axis, -1));
 }
 
 // A result computed row by row with `axis` last, turned back: row(n, from, to, the place of its first
@@ -41,49 +41,66 @@ Tensor<T> by_rows(const char* op, const Tensor<T>& x, int axis, const RowFunctio
   return axis == x.rank() - 1 ? made : detach(transpose(made, axis, -1));
 }
 
-// A ⊙ (dA - Σ dA ⊙ A) in one pass over the rows, unrecorded.
-template <class T>
-Tensor<T> softmax_pulled(const Tensor<T>& A, const Tensor<T>& dA, int axis) {
-  const Tensor<T> weights = with_last(A, axis);
-  const T* a = weights.data();
-  return by_rows("softmax", dA, axis, [a](std::int64_t n, const T* da, T* ds, std::int64_t at) {
-    kernels::softmax_pull_row(n, a + at, da, ds);
-  });
-}
-
-int axis_of(const char* op, int axis, const Shape& shape) { return normalize_axis(op, axis, shape); }
-
 }  // namespace
 
-const Op softmax_op{"softmax", "A = exp(S - max S) / Σ exp(S - max S)", "dS = A ⊙ (dA - Σ dA ⊙ A)"};
-template <std::floating_point T>
-Tensor<T> softmax(const Tensor<T>& S, int axis, EmptyRows empty) {
-  axis = axis_of("softmax", axis, S.shape());
-  auto A = by_rows("softmax", S, axis, [empty](std::int64_t n, const T* s, T* a, std::int64_t) {
+const Op softmax_op{"softmax", "A = exp(S - max S) / Σ exp(S - max S)", "dS = A ⊙ (dA - Σ dA ⊙ A)",
+                    "(…, n, …) → the same"};
+template <class T>
+Real<T> softmax(const Tensor<T>& S, int axis, EmptyRows empty) {
+  axis = normalize_axis("softmax", axis, S.shape());
+  const auto A = by_rows("softmax", S, axis, [empty](std::int64_t n, const T* s, T* a, std::int64_t) {
     kernels::softmax_row(n, s, a, empty == EmptyRows::zero);
   });
-  return record(softmax_op, A, wrt(S, [A, axis](const auto& dA) {
-                  return detail::nobody_records(A, dA) ? softmax_pulled(A, dA, axis)
-                                                       : A * (dA - sum(dA * A, axis, true));
-                }));
+  return record(
+      softmax_op, A,
+      wrt(
+          S, [axis](const auto& dA, const auto& weights) { return softmax_backward(weights, dA, axis); }, A));
 }
 
-const Op log_softmax_op{"log_softmax", "y = x - log Σ exp(x)", "dx = dy - softmax(x) Σ dy"};
-template <std::floating_point T>
-Tensor<T> log_softmax(const Tensor<T>& x, int axis) {
-  axis = axis_of("log_softmax", axis, x.shape());
-  auto y = by_rows("log_softmax", x, axis, [](std::int64_t n, const T* v, T* out, std::int64_t) {
+// With u arriving: d(dA) = A ⊙ (u - Σ u ⊙ A), because the Jacobian diag(A) - A Aᵀ is symmetric.
+const Op softmax_backward_op{"softmax_backward", "dS = A ⊙ (dA - Σ dA ⊙ A)",
+                             "for u arriving: d(dA) = A ⊙ (u - Σ u ⊙ A), dA = u (dA - Σ dA ⊙ A) - dA Σ u ⊙ A",
+                             "A (…, n, …), dA the same → the same"};
+template <class T>
+Real<T> softmax_backward(const Tensor<T>& A, const Tensor<T>& dA, int axis) {
+  axis = normalize_axis("softmax_backward", axis, A.shape());
+  require<ShapeError>(A.shape() == dA.shape(),
+                      "softmax_backward: weights {} and gradient {}; they must be equal", A.shape(),
+                      dA.shape());
+  const Tensor<T> weights = with_last(A, axis);
+  const auto dS = by_rows("softmax_backward", dA, axis,
+                          [a = weights.data()](std::int64_t n, const T* da, T* ds, std::int64_t at) {
+                            kernels::softmax_pull_row(n, a + at, da, ds);
+                          });
+  const auto into_A = [axis](const auto& u, const auto& a, const auto& da) {
+    return u * (da - sum(da * a, axis, true)) - da * sum(u * a, axis, true);
+  };
+  const auto into_dA = [axis](const auto& u, const auto& a) { return softmax_backward(a, u, axis); };
+  return record(softmax_backward_op, dS, wrt(A, into_A, A, dA), wrt(dA, into_dA, A));
+}
+
+const Op log_softmax_op{"log_softmax", "y = x - log Σ exp(x)", "dx = dy - softmax(x) Σ dy",
+                        "(…, n, …) → the same"};
+template <class T>
+Real<T> log_softmax(const Tensor<T>& x, int axis) {
+  axis = normalize_axis("log_softmax", axis, x.shape());
+  const auto y = by_rows("log_softmax", x, axis, [](std::int64_t n, const T* v, T* out, std::int64_t) {
     const auto total = kernels::sum_exp_row(n, v);
     for (std::int64_t i = 0; i < n; ++i) out[i] = static_cast<T>((v[i] - total.max) - total.log);
   });
   return record(log_softmax_op, y,
-                wrt(x, [y, axis](const auto& dy) { return dy - exp(y) * sum(dy, axis, true); }));
+                wrt(
+                    x,
+                    [axis](const auto& dy, const auto& log_weights) {
+                      return dy - exp(log_weights) * sum(dy, axis, true);
+                    },
+                    y));
 }
 
-const Op logsumexp_op{"logsumexp", "y = log Σ exp(x)", "dx = dy softmax(x)"};
-template <std::floating_point T>
-Tensor<T> logsumexp(const Tensor<T>& x, int axis, bool keepdims) {
-  axis = axis_of("logsumexp", axis, x.shape());
+const Op logsumexp_op{"logsumexp", "y = log Σ exp(x)", "dx = dy softmax(x)", "(…, n, …) → (…, …)"};
+template <class T>
+Real<T> logsumexp(const Tensor<T>& x, int axis, bool keepdims) {
+  axis = normalize_axis("logsumexp", axis, x.shape());
   const Tensor<T> in = with_last(x, axis);
   const std::int64_t n = in.size(-1);
   Buffer<T> out(in.shape().without(x.rank() - 1), "logsumexp");
@@ -91,18 +108,22 @@ Tensor<T> logsumexp(const Tensor<T>& x, int axis, bool keepdims) {
     const auto total = kernels::sum_exp_row(n, in.data() + r * n);
     out[r] = std::isinf(total.max) ? total.max : static_cast<T>(total.max + total.log);
   }
-  // The rows stand in the order of the axes with `axis` swapped to the end: swap back, then drop or keep it.
+  // The rows are in the order of the axes with `axis` swapped to the end: swap back, then drop or keep it.
   const Tensor<T> last = detach(unsqueeze(Tensor<T>(std::move(out)), -1));
   const Tensor<T> kept = transpose(last, axis, -1);
   return record(logsumexp_op, keepdims ? kept : kept.squeeze(axis),
-                wrt(x, [x, axis, keepdims](const auto& dy) {
-                  return (keepdims ? dy : unsqueeze(dy, axis)) * softmax(x, axis, EmptyRows::zero);
-                }));
+                wrt(
+                    x,
+                    [axis, keepdims](const auto& dy, const auto& at) {
+                      return (keepdims ? dy : unsqueeze(dy, axis)) * softmax(at, axis, EmptyRows::zero);
+                    },
+                    x));
 }
 
-#define TAPEHEAD_SOFTMAX(T)                                     \
-  template Tensor<T> softmax(const Tensor<T>&, int, EmptyRows); \
-  template Tensor<T> log_softmax(const Tensor<T>&, int);        \
+#define TAPEHEAD_SOFTMAX(T)                                                     \
+  template Tensor<T> softmax(const Tensor<T>&, int, EmptyRows);                 \
+  template Tensor<T> softmax_backward(const Tensor<T>&, const Tensor<T>&, int); \
+  template Tensor<T> log_softmax(const Tensor<T>&, int);                        \
   template Tensor<T> logsumexp(const Tensor<T>&, int, bool);
 TAPEHEAD_SOFTMAX(float)
 TAPEHEAD_SOFTMAX(double)

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "tensor/elementwise.hpp"
 #include "autograd/recorded.hpp"
 #include "tapehead/kernels/error.hpp"
+#include "tensor/elementwise.hpp"
 
 namespace tapehead {
 

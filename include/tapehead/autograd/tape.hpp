@@ -19,12 +19,16 @@
 
 namespace tapehead {
 
-/// An operation's name and its mathematics, as the tape prints them.
+/// An operation's name and its mathematics, as the tape and the table of rules print them. Each is defined once,
+/// beside the operation, and lives as long as the program.
 struct Op {
-  Op(const char* op_name, const char* op_formula, const char* op_pullback);
+  Op(const char* op_name, const char* op_formula, const char* op_pullback, const char* op_shapes = "",
+     const char* op_file = __builtin_FILE());
   const char* name;
   const char* formula;   // "C = A B"
   const char* pullback;  // "dA = dC Bᵀ, dB = Aᵀ dC"
+  const char* shapes;    // "(…, m, k) (…, k, n) → (…, m, n)"
+  const char* file;      // where it is defined
 };
 /// Every operation there is, in no particular order.
 const std::vector<const Op*>& all_operations();
@@ -92,8 +96,7 @@ struct EdgeWith final : Edge<T> {
   }
   void each_saved(const SavedVisitor& visit) const override {
     std::apply([&](const Saved&... tensors) { (visit_saved(visit, tensors), ...); }, saved);
-    if (copy_watch != nullptr) [[maybe_unused]]
-      const F copy(pullback);
+    if constexpr (requires { pullback.each_saved(visit); }) pullback.each_saved(visit);
   }
   [[no_unique_address]] F pullback;
   [[no_unique_address]] std::tuple<Saved...> saved;
@@ -222,9 +225,9 @@ class Tape {
   /// Goes back from a record as backward() does, and calls visit(record, its gradient) for each that is
   /// reached.
   void replay(int from, const Tensor<T>& dy, const std::function<void(int, const Tensor<T>&)>& visit) const;
-  /// The way back that this thread is on, by a number that no other one has: for pullbacks that share their
-  /// work.
-  static std::int64_t walk() { return walk_; }
+  /// What the pullbacks of the record that this thread walks back over share, for a SharedRun: empty until one
+  /// of them fills it, and emptied when the walk leaves the record. Null where no walk is under way.
+  static std::vector<Tensor<T>>* shared() { return shared_; }
   /// While one of these lives, no tape of this thread records.
   class Paused {
    public:
@@ -256,7 +259,7 @@ class Tape {
 
   // constinit: other files read them without asking for a start-up.
   static constinit thread_local Tape* innermost_;
-  static constinit thread_local std::int64_t walk_;
+  static constinit thread_local std::vector<Tensor<T>>* shared_;
   Tape* outer_;
   mutable bool suspended_ = false;
   std::int64_t first_id_;                            // tensors born since have this id or more

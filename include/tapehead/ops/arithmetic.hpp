@@ -1,7 +1,7 @@
 #pragma once
 #include <concepts>
 
-#include "tapehead/tensor/tensor.hpp"
+#include "tapehead/tensor/real.hpp"
 
 // Broadcasting arithmetic and comparison. Two operands align from the right; each size is equal, or 1 on one
 // side (NumPy's rule); ShapeError otherwise. A number stands for a zero-dimensional tensor.
@@ -14,8 +14,8 @@ template <class T>
 Tensor<T> sub(const Tensor<T>& a, const Tensor<T>& b);
 template <class T>
 Tensor<T> mul(const Tensor<T>& a, const Tensor<T>& b);
-template <std::floating_point T>
-Tensor<T> div(const Tensor<T>& a, const Tensor<T>& b);
+template <class T>
+Real<T> div(const Tensor<T>& a, const Tensor<T>& b);
 template <class T>
 Tensor<T> neg(const Tensor<T>& x);
 /// x s + c, one record: what `x * 2`, `x / 2` (by division), `x + 1`, `1 - x` are made of.
@@ -23,19 +23,19 @@ template <class T>
 Tensor<T> add(const Tensor<T>& x, std::type_identity_t<T> c);
 template <class T>
 Tensor<T> mul(const Tensor<T>& x, std::type_identity_t<T> s);
-template <std::floating_point T>
-Tensor<T> div(const Tensor<T>& x, std::type_identity_t<T> s);
+template <class T>
+Real<T> div(const Tensor<T>& x, std::type_identity_t<T> s);
 
 /// The larger (smaller) of two, element by element; NaN where either is. A tie splits the gradient in halves.
-template <std::floating_point T>
-Tensor<T> maximum(const Tensor<T>& a, const Tensor<T>& b);
-template <std::floating_point T>
-Tensor<T> minimum(const Tensor<T>& a, const Tensor<T>& b);
+template <class T>
+Real<T> maximum(const Tensor<T>& a, const Tensor<T>& b);
+template <class T>
+Real<T> minimum(const Tensor<T>& a, const Tensor<T>& b);
 /// a to the power b. At a = 0 with b <= 0 the gradients are what the formulas give: infinite or NaN.
-template <std::floating_point T>
-Tensor<T> pow(const Tensor<T>& a, const Tensor<T>& b);
-template <std::floating_point T>
-Tensor<T> pow(const Tensor<T>& x, std::type_identity_t<T> exponent);
+template <class T>
+Real<T> pow(const Tensor<T>& a, const Tensor<T>& b);
+template <class T>
+Real<T> pow(const Tensor<T>& x, std::type_identity_t<T> exponent);
 
 // Comparisons give a bool tensor, to be used as a mask; they carry no gradient.
 template <class T>

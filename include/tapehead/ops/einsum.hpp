@@ -1,8 +1,7 @@
 #pragma once
-#include <concepts>
 #include <string>
 
-#include "tapehead/tensor/tensor.hpp"
+#include "tapehead/tensor/real.hpp"
 
 namespace tapehead {
 
@@ -12,10 +11,10 @@ namespace tapehead {
 /// differentiable. Throws ValueError for an equation without
 /// "->", with "..." or with a letter twice in one term (a diagonal), and ShapeError where the sizes do not
 /// fit.
-template <std::floating_point T>
-Tensor<T> einsum(const std::string& equation, const Tensor<T>& a, const Tensor<T>& b);
+template <class T>
+Real<T> einsum(const std::string& equation, const Tensor<T>& a, const Tensor<T>& b);
 /// The same of one tensor: "ij->ji", "bij->b".
-template <std::floating_point T>
-Tensor<T> einsum(const std::string& equation, const Tensor<T>& a);
+template <class T>
+Real<T> einsum(const std::string& equation, const Tensor<T>& a);
 
 }  // namespace tapehead

@@ -1,7 +1,7 @@
 #pragma once
 #include <concepts>
 
-#include "tapehead/tensor/tensor.hpp"
+#include "tapehead/tensor/real.hpp"
 
 // Picking elements by tensors of indices. An index runs from 0; a negative one throws, since in data it is
 // more often a padding mark than a place counted from the end. Gradients of repeated indices add up.
@@ -14,19 +14,19 @@ template <class E>
 Tensor<E> gather(const Tensor<E>& x, int axis, const Tensor<std::int64_t>& index);
 /// x with src[i][j] added at [i][index[i][j]], for axis 1: what gather's gradient is made of. src has index's
 /// shape. Repeated indices accumulate (in double).
-template <std::floating_point T>
-Tensor<T> scatter_add(const Tensor<T>& x, int axis, const Tensor<std::int64_t>& index, const Tensor<T>& src);
+template <class T>
+Real<T> scatter_add(const Tensor<T>& x, int axis, const Tensor<std::int64_t>& index, const Tensor<T>& src);
 
 /// The positions of an axis that a one-dimensional index names, in its order: rows of a matrix, say.
 template <class E>
 Tensor<E> index_select(const Tensor<E>& x, int axis, const Tensor<std::int64_t>& index);
 /// x with position i of src (along the axis) added at position index[i].
-template <std::floating_point T>
-Tensor<T> index_add(const Tensor<T>& x, int axis, const Tensor<std::int64_t>& index, const Tensor<T>& src);
+template <class T>
+Real<T> index_add(const Tensor<T>& x, int axis, const Tensor<std::int64_t>& index, const Tensor<T>& src);
 
 /// Row index[…] of the weight, (vocabulary, …), for each index: (index's shape, the rest of the weight's).
-template <std::floating_point T>
-Tensor<T> embedding(const Tensor<std::int64_t>& index, const Tensor<T>& weight);
+template <class T>
+Real<T> embedding(const Tensor<std::int64_t>& index, const Tensor<T>& weight);
 
 /// Sums of the elements up to and including each position of an axis; float accumulates in double.
 template <class T>

@@ -1,7 +1,5 @@
 #pragma once
-#include <concepts>
-
-#include "tapehead/tensor/tensor.hpp"
+#include "tapehead/tensor/real.hpp"
 
 namespace tapehead {
 
@@ -18,13 +16,13 @@ struct CrossEntropyOptions {
 /// also where there are more than two axes. The mean runs over the rows that are not ignored: with none left
 /// it is NaN (0 / 0), as in PyTorch, and the gradient 0. Throws ShapeError, and IndexError on a target that
 /// is no class.
-template <std::floating_point T>
-Tensor<T> cross_entropy(const Tensor<T>& logits, const Tensor<std::int64_t>& target,
-                        const CrossEntropyOptions& options = {});
+template <class T>
+Real<T> cross_entropy(const Tensor<T>& logits, const Tensor<std::int64_t>& target,
+                      const CrossEntropyOptions& options = {});
 
 /// (x - target)². Throws ShapeError unless the shapes are equal: (n, 1) against (n,) would broadcast to n × n
 /// pairs.
-template <std::floating_point T>
-Tensor<T> mse_loss(const Tensor<T>& x, const Tensor<T>& target, Reduction reduction = Reduction::mean);
+template <class T>
+Real<T> mse_loss(const Tensor<T>& x, const Tensor<T>& target, Reduction reduction = Reduction::mean);
 
 }  // namespace tapehead

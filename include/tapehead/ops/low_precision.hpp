@@ -1,7 +1,5 @@
 #pragma once
-#include <concepts>
-
-#include "tapehead/tensor/tensor.hpp"
+#include "tapehead/tensor/real.hpp"
 
 // What a number becomes in 16 bits. Round after each step of a formula, and the troubles of half precision
 // can be seen and measured on a CPU in float: a fill of -1e9 that turns into -inf, scores that overflow, sums
@@ -29,7 +27,7 @@ inline constexpr NumberFormat bfloat16{"bfloat16", 7, 127};  ///< float's range,
 /// one: throws GradientError for a tensor that a tape knows. To train through it as if it were not there
 /// (straight-through, what a cast in PyTorch does):
 ///   x + detach(round_to(bfloat16, detach(x)) - detach(x))
-template <std::floating_point T>
-Tensor<T> round_to(const NumberFormat& format, const Tensor<T>& x);
+template <class T>
+Real<T> round_to(const NumberFormat& format, const Tensor<T>& x);
 
 }  // namespace tapehead

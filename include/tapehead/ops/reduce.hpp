@@ -1,7 +1,5 @@
 #pragma once
-#include <concepts>
-
-#include "tapehead/tensor/tensor.hpp"
+#include "tapehead/tensor/real.hpp"
 
 // Reductions over all axes, one axis or a list: sum(x), sum(x, -1), sum(x, {0, 2}, true). With keepdims the
 // reduced axes stay, with size 1. Sums of float accumulate in double and are rounded once.
@@ -11,28 +9,28 @@ namespace tapehead {
 template <class T>
 Tensor<T> sum(const Tensor<T>& x, const Axes& axes = {}, bool keepdims = false);
 /// Over nothing it is NaN.
-template <std::floating_point T>
-Tensor<T> mean(const Tensor<T>& x, const Axes& axes = {}, bool keepdims = false);
+template <class T>
+Real<T> mean(const Tensor<T>& x, const Axes& axes = {}, bool keepdims = false);
 /// The largest (smallest) element; NaN where any is. The gradient is split evenly among equal winners. Throws
 /// ShapeError where a reduced axis is empty and something is asked of it.
-template <std::floating_point T>
-Tensor<T> max(const Tensor<T>& x, const Axes& axes = {}, bool keepdims = false);
-template <std::floating_point T>
-Tensor<T> min(const Tensor<T>& x, const Axes& axes = {}, bool keepdims = false);
+template <class T>
+Real<T> max(const Tensor<T>& x, const Axes& axes = {}, bool keepdims = false);
+template <class T>
+Real<T> min(const Tensor<T>& x, const Axes& axes = {}, bool keepdims = false);
 /// Mean squared deviation, in two passes: the sum of squares is divided by n - correction (1: unbiased; 0:
 /// biased).
-template <std::floating_point T>
-Tensor<T> var(const Tensor<T>& x, const Axes& axes = {}, int correction = 1, bool keepdims = false);
+template <class T>
+Real<T> var(const Tensor<T>& x, const Axes& axes = {}, int correction = 1, bool keepdims = false);
 /// √var; the gradient where it is 0 is 0.
-template <std::floating_point T>
-Tensor<T> std_dev(const Tensor<T>& x, const Axes& axes = {}, int correction = 1, bool keepdims = false);
+template <class T>
+Real<T> std_dev(const Tensor<T>& x, const Axes& axes = {}, int correction = 1, bool keepdims = false);
 /// √(sum of squares); the gradient where it is 0 is 0.
-template <std::floating_point T>
-Tensor<T> norm(const Tensor<T>& x, const Axes& axes = {}, bool keepdims = false);
+template <class T>
+Real<T> norm(const Tensor<T>& x, const Axes& axes = {}, bool keepdims = false);
 
 /// x summed down to a shape that broadcasts to x's: how a gradient goes back through a broadcast.
-template <std::floating_point T>
-Tensor<T> sum_to(const Tensor<T>& x, const Shape& shape);
+template <class T>
+Real<T> sum_to(const Tensor<T>& x, const Shape& shape);
 
 /// The index of the first largest element along an axis; the first NaN counts as largest. ShapeError on an
 /// empty axis.

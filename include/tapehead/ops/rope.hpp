@@ -1,7 +1,5 @@
 #pragma once
-#include <concepts>
-
-#include "tapehead/tensor/tensor.hpp"
+#include "tapehead/tensor/real.hpp"
 
 namespace tapehead {
 
@@ -10,7 +8,7 @@ namespace tapehead {
 /// even; positions are (L,), or any shape that broadcasts to x's without its last axis, one for each batch
 /// for instance. Angles are computed in double. Throws ShapeError on an odd D and on positions that do not
 /// fit, ValueError unless θ > 0.
-template <std::floating_point T>
-Tensor<T> rope(const Tensor<T>& x, const Tensor<std::int64_t>& positions, double theta = 10'000);
+template <class T>
+Real<T> rope(const Tensor<T>& x, const Tensor<std::int64_t>& positions, double theta = 10'000);
 
 }  // namespace tapehead

@@ -10,6 +10,7 @@
 #include "tapehead/kernels/error.hpp"
 #include "tapehead/ops/math.hpp"
 #include "tapehead/ops/select.hpp"
+#include "tensor/copy.hpp"
 #include "tensor/elementwise.hpp"
 
 namespace tapehead {
@@ -193,11 +194,7 @@ Tensor<To> to(const Tensor<From>& x) {
           "first, or convert before watching",
           dtype_name<To>(), x.shape().str()));
   }
-  if constexpr (std::is_same_v<To, std::int64_t> && std::is_floating_point_v<From>)
-    for (From v : x.to_vector())
-      if (!(v >= From(-9223372036854775808.0) && v < From(9223372036854775808.0)))
-        throw ValueError(fmt::format("to<int64>: {} does not fit a 64-bit integer", v));
-  return map<To>("to", x, [](From v) { return static_cast<To>(v); });
+  return detail::cast<To>(x);
 }
 
 // clang-format off

@@ -6,6 +6,7 @@
 
 #include "autograd/recorded.hpp"
 #include "tapehead/kernels/error.hpp"
+#include "tensor/copy.hpp"
 #include "tensor/elementwise.hpp"
 
 namespace tapehead {
@@ -63,13 +64,6 @@ bool view_strides(const Tensor<E>& x, const Shape& to, Strides& strides) {
   return true;
 }
 
-template <class E>
-Tensor<E> copied(const Tensor<E>& x, const Shape& shape) {
-  Buffer<E> out(shape, "reshape");
-  detail::copy_to(out.data(), row_major(x.shape()), x);
-  return out;
-}
-
 }  // namespace
 
 const Op reshape_op{"reshape", "y = x under another shape", "dx = dy under x's shape"};
@@ -77,16 +71,17 @@ template <class E>
 Tensor<E> reshape(const Tensor<E>& x, const Shape& to) {
   const Shape shape = resolve(x.shape(), to);
   Strides strides;
-  auto y = view_strides(x, shape, strides) ? x.view(shape, strides, x.data()) : copied(x, shape);
+  const bool viewed = view_strides(x, shape, strides);
+  const Tensor<E> from = viewed ? x : detail::copied(x);
+  auto y = from.view(shape, viewed ? strides : row_major(shape), from.data());
   return recorded(reshape_op, std::move(y),
                   wrt(x, [from = x.shape()](const auto& dy) { return reshape(dy, from); }));
 }
 
-const Op contiguous_op{"contiguous", "y = x", "dx = dy"};
+const Op clone_op{"clone", "y = x, copied", "dx = dy"};
 template <class E>
-Tensor<E> contiguous(const Tensor<E>& x) {
-  if (x.is_contiguous()) return x;
-  return recorded(contiguous_op, copied(x, x.shape()), wrt(x, [](const auto& dy) { return dy; }));
+Tensor<E> clone(const Tensor<E>& x) {
+  return recorded(clone_op, detail::copied(x), wrt(x, [](const auto& dy) { return dy; }));
 }
 
 const Op transpose_op{"transpose", "y = x with two axes swapped", "dx = dy with the same two swapped"};
@@ -262,7 +257,7 @@ Tensor<E> Tensor<E>::T() const {
 
 #define TAPEHEAD_VIEWS(E)                                                                      \
   template Tensor<E> reshape(const Tensor<E>&, const Shape&);                                  \
-  template Tensor<E> contiguous(const Tensor<E>&);                                             \
+  template Tensor<E> clone(const Tensor<E>&);                                                  \
   template Tensor<E> transpose(const Tensor<E>&, int, int);                                    \
   template Tensor<E> permute(const Tensor<E>&, const std::vector<int>&);                       \
   template Tensor<E> slice(const Tensor<E>&, int, std::int64_t, std::int64_t, std::int64_t);   \

@@ -40,9 +40,14 @@ Tensor<E> squeeze(const Tensor<E>& x, int axis);
 /// x repeated along new leading axes and axes of size 1, without a copy. PyTorch's expand.
 template <class E>
 Tensor<E> broadcast_to(const Tensor<E>& x, const Shape& shape);
-/// The same values stored row after row: x itself where it is so already.
+/// The same values in memory of their own, under an identity of their own: a second parameter that starts like x.
 template <class E>
-Tensor<E> contiguous(const Tensor<E>& x);
+Tensor<E> clone(const Tensor<E>& x);
+/// The same values stored row after row: x itself where they are so already, a clone otherwise.
+template <class E>
+Tensor<E> contiguous(const Tensor<E>& x) {
+  return x.is_contiguous() ? x : clone(x);
+}
 /// The reverse of slice: zeros of the given shape with x at positions start, start + step, … of an axis.
 template <class E>
 Tensor<E> unslice(const Tensor<E>& x, const Shape& shape, int axis, std::int64_t start,

@@ -1,7 +1,7 @@
 #pragma once
 // What every test file includes: doctest, and the helpers that several of them need.
 #ifndef DOCTEST_CONFIG_SUPER_FAST_ASSERTS
-#define DOCTEST_CONFIG_SUPER_FAST_ASSERTS  // compiles faster: a throw inside CHECK ends its test case, as
+#define DOCTEST_CONFIG_SUPER_FAST_ASSERTS  // compiles faster: a throw inside CHECK ends its test case, as \
                                            // failed
 #endif
 #include <doctest/doctest.h>
@@ -51,6 +51,11 @@ std::string message(const F& f) {
     return caught<E>();
   }
   return "[nothing was thrown]";
+}
+
+/// Whether part of a text is this.
+inline bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
 }
 
 }  // namespace testing

@@ -147,7 +147,7 @@ TEST_CASE("composed: matmul and softmax are the operations of the same names, va
   }
 }
 
-TEST_CASE("attention: a query with no key gives 0 and sends no gradient (rows 1, 2)") {
+TEST_CASE("attention: a query with no key gives 0 and sends no gradient") {
   const Tensor<double> q = eye<double>(2), k = eye<double>(2), v{{1, 2}, {3, 4}};
   const Tensor<bool> keep{{false, false}, {true, true}};
   Tape<double> tape;
@@ -162,13 +162,13 @@ TEST_CASE("attention: a query with no key gives 0 and sends no gradient (rows 1,
   CHECK(std::isnan(attention(q, k, v, {.mask = keep, .empty_rows = EmptyRows::nan}).out.at({0, 0})));
 }
 
-TEST_CASE("attention: a masked key's score is selected away, NaN and all (row 4)") {
+TEST_CASE("attention: a masked key's score is selected away, NaN and all") {
   const double NaN = std::numeric_limits<double>::quiet_NaN();
   const Tensor<double> q{{1}}, k{{1}, {NaN}}, v{{5}, {7}};
   CHECK(attention(q, k, v, {.mask = Tensor<bool>{{true, false}}}).out.item() == 5);
 }
 
-TEST_CASE("attention: bool masks keep, float masks add, and causal holds together with a mask (rows 5, 6)") {
+TEST_CASE("attention: bool masks keep, float masks add, and causal holds together with a mask") {
   const Tensor<double> zero = zeros<double>({1, 1}), keys = zeros<double>({2, 1}), v{{1}, {3}};
   CHECK(attention(zero, keys, v, {.mask = Tensor<bool>{true, false}}).out.item() == 1);
   CHECK(attention(zero, keys, v, {.bias = Tensor<double>{1, 0}}).out.item() ==
@@ -180,7 +180,7 @@ TEST_CASE("attention: bool masks keep, float masks add, and causal holds togethe
                  Tensor<double>{{1}, {1}, {2}}));
 }
 
-TEST_CASE("attention: the two alignments of causal, and the scale as it is given (rows 8, 10)") {
+TEST_CASE("attention: the two alignments of causal, and the scale as it is given") {
   const auto over = [](std::int64_t Lq, std::int64_t Lk, Align align) {
     const Tensor<double> v = arange<double>(1, static_cast<double>(Lk) + 1).reshape({Lk, 1});
     return attention(zeros<double>({Lq, 1}), zeros<double>({Lk, 1}), v, {.causal = true, .align = align})
@@ -196,7 +196,7 @@ TEST_CASE("attention: the two alignments of causal, and the scale as it is given
   CHECK(attention(q, k, v, {.scale = -1.0}).out.item() == doctest::Approx(1.5378828).epsilon(1e-7));
 }
 
-TEST_CASE("attention: each key head serves consecutive query heads (row 11)") {
+TEST_CASE("attention: each key head serves consecutive query heads") {
   const Tensor<double> v = cat<double>({ones<double>({1, 1, 2, 1}), full<double>({1, 1, 2, 1}, 2)}, 1);
   const auto heads = [&](std::int64_t Hq) {
     return attention(zeros<double>({1, Hq, 2, 1}), zeros<double>({1, 2, 2, 1}), v, {.enable_gqa = true}).out;
@@ -206,7 +206,7 @@ TEST_CASE("attention: each key head serves consecutive query heads (row 11)") {
         std::string::npos);
 }
 
-TEST_CASE("attention: masks of every rank broadcast from the right, others throw (row 7)") {
+TEST_CASE("attention: masks of every rank broadcast from the right, others throw") {
   const Tensor<double> q = zeros<double>({2, 3, 4, 1}), k = zeros<double>({2, 3, 5, 1}),
                        v = ones<double>({2, 3, 5, 2});
   for (const Shape& shape : {Shape{5}, Shape{4, 5}, Shape{2, 1, 1, 5}, Shape{1, 3, 4, 5}})
@@ -259,9 +259,7 @@ TEST_CASE("masks: causal, padding, documents, windows, prefix, and their combina
         }).find("ids of shape (1, 2, 3)") != std::string::npos);
 }
 
-TEST_CASE(
-    "attention: a window of W counts the query's own key (row 14); packed documents do not see each other "
-    "(row 17)") {
+TEST_CASE("attention: a window of W counts the query's own key; packed documents do not see each other") {
   const Tensor<double> zero = zeros<double>({4, 1});
   CHECK(attention(zero, zero, Tensor<double>{{1}, {2}, {3}, {4}}, {.mask = sliding_window_mask(4, 2)})
             .out.to_vector() == std::vector<double>{1, 1.5, 2.5, 3.5});
@@ -271,7 +269,7 @@ TEST_CASE(
             .out.to_vector() == std::vector<double>{1, 1.5, 2, 10, 15});
 }
 
-TEST_CASE("attention: transposed and expanded inputs are read by their strides (row 12)") {
+TEST_CASE("attention: transposed and expanded inputs are read by their strides") {
   const Tensor<double> stored{{{1}, {10}}, {{2}, {20}}};  // (L, H, d)
   const Tensor<double> q = zeros<double>({2, 1, 1}), k = broadcast_to(zeros<double>({1, 1, 1}), {2, 2, 1});
   CHECK(attention(q, k, stored.transpose(0, 1)).out.to_vector() == std::vector<double>{1.5, 15});
@@ -306,7 +304,7 @@ TEST_CASE("self-attention: the chapter's module is causal, and names its paramet
   CHECK(names == std::vector<std::string>{"W_q.weight", "W_k.weight", "W_v.weight", "W_o.weight"});
 }
 
-TEST_CASE("self-attention: dropout is on while training and off in evaluation (row 16)") {
+TEST_CASE("self-attention: dropout is on while training and off in evaluation") {
   TorchRandom rng(0);
   const Tensor<float> x = rng.randn({1, 5, 8});
   nn::SelfAttention<float> attn(8, rng, {.dropout = 0.5});

@@ -144,8 +144,7 @@ TEST_CASE("flex: score functions and what they are bound to, against the same on
        }));
 }
 
-TEST_CASE(
-    "flex: the gradient of a learned bias is its finite difference, reduced to its own shape (row 19)") {
+TEST_CASE("flex: the gradient of a learned bias is its finite difference, reduced to its own shape") {
   const Tensor<double> zero = zeros<double>({2, 1}), v{{0}, {1}}, r = zeros<double>({3});
   const auto out = [&](const Tensor<double>& bias) {
     return flex_attention(
@@ -175,7 +174,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("flex: tiled softmax over any length, far from 0, with masked beginnings (row 20)") {
+TEST_CASE("flex: tiled softmax over any length, far from 0, with masked beginnings") {
   const Tensor<double> zero = zeros<double>({5, 1}), v = arange<double>(1, 6).reshape({5, 1});
   const auto out =
       flex_attention(
@@ -184,7 +183,7 @@ TEST_CASE("flex: tiled softmax over any length, far from 0, with masked beginnin
   CHECK(allclose(out.reshape({5}), Tensor<double>{1, 1.2689414, 1.4247896, 1.5073473, 1.5480584}, 0, 1e-7));
 }
 
-TEST_CASE("flex: what it refuses, and what it says (row 21)") {
+TEST_CASE("flex: what it refuses, and what it says") {
   const Tensor<double> q = zeros<double>({1, 2, 5, 3});
   CHECK(message<ShapeError>(
             [&] { flex_attention(q, q, q, NoScoreMod{}, block_mask(flex::causal(), 1, 1, 8, 8)); }) ==
@@ -245,7 +244,7 @@ TEST_CASE("fused gradients: what one walk back left behind, no other takes: othe
   CHECK(outer.knows(keys.backward(out, dO)[k]));
 }
 
-TEST_CASE("sdpa: it chooses, tells, can be pinned, and refuses with each reason (row 15)") {
+TEST_CASE("sdpa: it chooses, tells, can be pinned, and refuses with each reason") {
   NumpyRandom rng(4);
   const Tensor<double> q = rng.randn({2, 3, 7, 4}), k = rng.randn({2, 3, 9, 4}), v = rng.randn({2, 3, 9, 5});
   const Tensor<bool> mask = padding_mask({4, 9}, 9);
@@ -324,8 +323,7 @@ TEST_CASE("flash: the log-sum-exp, rows without keys, and sizes without limit") 
         }).find("queries of width 2 and keys of width 3") != std::string::npos);
 }
 
-TEST_CASE(
-    "varlen: one call is one call for each document, and documents do not touch each other (rows 17, 23)") {
+TEST_CASE("varlen: one call is one call for each document, and documents do not touch each other") {
   NumpyRandom rng(6);
   const Tensor<double> q = rng.randn({11, 4, 3}), k = rng.randn({14, 2, 3}), v = rng.randn({14, 2, 5}),
                        dO = rng.randn({11, 4, 5});

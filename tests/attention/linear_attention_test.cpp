@@ -46,7 +46,7 @@ TEST_CASE("linear attention: equal to its quadratic form, values and gradients, 
       },
       {{"Q", zeros<double>({1, 2})}}, {.tolerance = 1e-4});
   CHECK_MESSAGE(corner.ok, corner.text());
-  // Where exp(x) would be infinite, it is not what was chosen (row 18).
+  // Where exp(x) would be infinite, it is not what was chosen.
   const Tensor<double> large{{1000, -1000}};
   Tape<double> tape;
   tape.watch(large);

@@ -105,7 +105,7 @@ TEST_CASE("KVCache: scale, bias, mask and strided inputs") {
   CHECK(close(decode(last, cache, {.mask = mask, .bias = slice(bias, 1, 7, 9)}), slice(whole, -2, 7, 9)));
 }
 
-TEST_CASE("KVCache: the new tokens stand behind the history, in prefill too (row 9)") {
+TEST_CASE("KVCache: the new tokens stand behind the history, in prefill too") {
   const auto column = [](std::initializer_list<double> v) {
     return from_vector(std::vector<double>(v), {static_cast<std::int64_t>(v.size()), 1});
   };
@@ -119,7 +119,7 @@ TEST_CASE("KVCache: the new tokens stand behind the history, in prefill too (row
   CHECK(decode(zeros<double>({2, 1}), cache).to_vector() == std::vector<double>{2.5, 3});
 }
 
-TEST_CASE("KVCache: past its capacity nothing is written (row 22)") {
+TEST_CASE("KVCache: past its capacity nothing is written") {
   KVCache<float> cache({1, 2}, 4, 3);
   const auto rows = TorchRandom(1).randn({1, 2, 5, 3});
   cache.append(slice(rows, 2, 0, 4), slice(rows, 2, 1, 5));

@@ -6,6 +6,7 @@
 #include "testing.hpp"
 
 using namespace tapehead;
+using testing::has;
 using testing::message;
 
 namespace {
@@ -18,8 +19,6 @@ Tensor<double> made(const Tensor<double>& y, const Tensor<double>& x, const F& p
   return record(slip, detach(y), wrt(x, pullback));
 }
 Tensor<double> cubed(const Tensor<double>& x) { return x * x * x; }
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
 const Tensor<double> x23{{0.3, -1.2, 0.7}, {2.1, -0.4, 1.6}};
 const Tensor<double> x33{{0.3, -1.2, 0.7}, {2.1, -0.4, 1.6}, {-0.9, 0.2, 1.1}};
 const Tensor<double> x34{{0.3, -1.2, 0.7, 0.1}, {2.1, -0.4, 1.6, -2.2}, {-0.9, 0.2, 1.1, 0.6}};
@@ -280,4 +279,27 @@ TEST_CASE("jacobian: recorded on outer tapes; what the two refuse") {
         }) ==
         "jacobian: of (1, 1, 1, 1) by (1, 1, 1, 1) it would have 8 axes; a tensor has at most 6: reshape x "
         "or f's result"sv);
+}
+
+TEST_CASE("gradcheck: a gradient check that can fail") {
+  // Differences in float with a tiny step are 1.7 % off where the same in double is exact to ten digits.
+  const auto difference = [](auto x) {
+    const auto h = static_cast<decltype(x)>(1e-6);
+    const auto f = [](auto v) { return v * v * v; };
+    volatile decltype(x) up = x + h, down = x - h;
+    return static_cast<double>((f(decltype(x)(up)) - f(decltype(x)(down))) / (2 * h));
+  };
+  CHECK(std::abs(difference(1.0f) - 3) > 0.03);
+  CHECK(difference(1.0) == doctest::Approx(3).epsilon(1e-9));
+  // The gradient of mean(x²) as x / 2: right for four elements, and for no other number of them.
+  static const Op half_op{"test: mean of squares", "y = mean x²", "dx = dy x / 2, on purpose"};
+  const auto wrong = [](const Tensor<double>& x) {
+    return record(half_op, detach(mean(x * x)), wrt(x, [x](const auto& dy) { return dy * x / 2; }));
+  };
+  NumpyRandom rng(6);
+  for (std::int64_t n : {1, 2, 3, 4, 5, 7}) {
+    const auto report = gradcheck(wrong, {{"x", rng.randn({n})}});
+    CHECK(static_cast<bool>(report) == (n == 4));
+    if (n == 5) CHECK(has(report.text(), "a constant factor: every element is 1.25 times"));
+  }
 }

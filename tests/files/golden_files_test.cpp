@@ -25,7 +25,7 @@ void check_counting(const Shape& shape, const std::string& kind, const Get& get)
 
 }  // namespace
 
-TEST_CASE("row 43: .npy files by NumPy: every element type, byte order, layout, shape and version") {
+TEST_CASE(".npy files by NumPy: every element type, byte order, layout, shape and version") {
   for (const golden::Words& line : golden::table("numpy/files.tsv")) {
     INFO(line.text("file"));
     const std::string path = golden::path("numpy/" + line.text("file"));

@@ -5,8 +5,8 @@
 #include <cmath>
 
 #include "files/npy_bytes.hpp"
-#include "tapehead/ops/arithmetic.hpp"
 #include "tapehead/autograd/tape.hpp"
+#include "tapehead/ops/arithmetic.hpp"
 #include "tapehead/ops/views.hpp"
 #include "testing.hpp"
 
@@ -45,7 +45,7 @@ TEST_CASE("npy: what is written is read back, every type, rank and layout") {
   CHECK(folder.files() == 1);  // no temporary file is left
 }
 
-TEST_CASE("row 43: npy in Fortran order, in the other byte order, in every version, at every shape") {
+TEST_CASE("npy: in Fortran order, in the other byte order, in every version, at every shape") {
   CHECK(equal(from_bytes<double>(npy("<f8", "(2, 3)", bytes_of({1.0, 4.0, 2.0, 5.0, 3.0, 6.0}), true)),
               {{1, 2, 3}, {4, 5, 6}}));
   CHECK(equal(from_bytes<float>(npy(">f4", "(1,)", "\x3f\x80\0\0"s)), {1.0f}));
@@ -104,7 +104,7 @@ TEST_CASE("npy: elements are converted where nothing is lost, and refused where 
         "the unsigned number 18446744073709551615 does not fit an int64"sv);
 }
 
-TEST_CASE("row 44: npy lengths are not trusted") {
+TEST_CASE("npy: lengths are not trusted") {
   const std::string good = npy("<f8", "(2, 3)", doubles);
   REQUIRE(from_bytes<double>(good).shape() == Shape{2, 3});
   for (std::size_t size = 0; size < good.size(); ++size)

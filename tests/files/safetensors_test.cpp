@@ -94,7 +94,7 @@ TEST_CASE("safetensors: a header's order, spaces, metadata and escapes are free"
   CHECK(load(file("{}", "")).size() == 0);
 }
 
-TEST_CASE("row 45: safetensors lengths and places are not trusted") {
+TEST_CASE("safetensors lengths and places are not trusted") {
   CHECK(
       refusal(little(std::uint64_t{1} << 63, 8) + "{}") ==
       "the header should be bytes 8 to 9223372036854775816, and there are only 10: cut short, or damaged"sv);

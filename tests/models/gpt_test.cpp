@@ -197,7 +197,7 @@ TEST_CASE("GPT: decoding in any chunks gives the rows of the whole sequence") {
   }
 }
 
-TEST_CASE("GPT: dropout everywhere while training, nowhere in evaluation (row 16)") {
+TEST_CASE("GPT: dropout everywhere while training, nowhere in evaluation") {
   TorchRandom rng(3);
   nn::GPT<double> model({.vocabulary = 9,
                          .block = 8,
@@ -223,7 +223,7 @@ TEST_CASE("GPT: dropout everywhere while training, nowhere in evaluation (row 16
   CHECK(equal(model(ids), without));
 }
 
-TEST_CASE("GPT: packed documents do not see each other (row 17)") {
+TEST_CASE("GPT: packed documents do not see each other") {
   TorchRandom rng(3);
   const nn::GPT<double> model({.vocabulary = 9, .layers = 2, .width = 8, .blocks = llama_like(2, 2)}, rng);
   const Tensor<std::int64_t> first{1, 2, 3}, other{8, 0, 3}, second{4, 5};

@@ -63,7 +63,7 @@ TEST_CASE("nn: MLP in both forms of GELU, and SwiGLU") {
   CHECK_GRADIENTS(swiglu, x);
 }
 
-TEST_CASE("nn: dropout draws while training and is off in evaluation (row 16)") {
+TEST_CASE("nn: dropout draws while training and is off in evaluation") {
   TorchRandom rng(1);
   const auto x = randn({4, 50}), mask = randn({1});
   nn::Dropout<double> drop(0.5, rng);

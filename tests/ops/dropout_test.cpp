@@ -36,7 +36,7 @@ TEST_CASE("dropout: drawn masks") {
   CHECK(untouched.next_uint64() == TorchRandom(0).next_uint64());
 }
 
-TEST_CASE("dropout: what it refuses (row 16)") {
+TEST_CASE("dropout: what it refuses") {
   TorchRandom rng(0);
   const auto x = ones<double>({2, 3});
   CHECK(message<ValueError>([&] { dropout(x, -0.1, rng); }) == "dropout: p -0.1; it is a share, 0 to 1"sv);

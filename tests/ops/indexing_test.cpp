@@ -7,8 +7,10 @@
 
 #include "tapehead/tapehead.hpp"
 #include "testing.hpp"
+#include "values.hpp"
 
 using namespace tapehead;
+using testing::gradient;
 using testing::message;
 using Index = Tensor<std::int64_t>;
 
@@ -20,7 +22,7 @@ TEST_CASE_TEMPLATE("indexing: picking works for every element type", E, float, d
   CHECK(equal(one_hot<E>(Index{2, 0}, 3), Tensor<E>{{E(0), E(0), E(1)}, {E(1), E(0), E(0)}}));
 }
 
-TEST_CASE("indexing: gradients of repeated indices add up (row 35)") {
+TEST_CASE("indexing: gradients of repeated indices add up") {
   const Tensor<double> x{0.1}, weight{{0.5}, {1.5}, {2.5}};
   Tape<double> tape;
   tape.watch({{"x", x}, {"weight", weight}});
@@ -204,4 +206,33 @@ TEST_CASE("indexing: what it refuses") {
   CHECK(message<IndexError>([&] { one_hot(Index{3}, 3); }) == "one_hot: index 3; it must be in 0 to 2"sv);
   CHECK(message<IndexError>([&] { cumsum(scalar(1.0), 0); }) ==
         "cumsum: axis 0 of a zero-dimensional tensor, which has no axes"sv);
+}
+
+TEST_CASE("indexing: gradients of repeated indices accumulate") {
+  using Index = Tensor<std::int64_t>;
+  CHECK(gradient(
+            [](const auto& x) {
+              return sum(gather(x, 0, Index{0, 0}) * Tensor<double>{0.2, 0.3});
+            },
+            Tensor<double>{0.1})
+            .item() == 0.5);
+  const auto rows = gradient(
+      [](const auto& w) {
+        return sum(embedding(Index{1, 1, 2, 1}, w) * Tensor<double>{{1}, {10}, {100}, {1000}});
+      },
+      zeros<double>({3, 1}));
+  CHECK(equal(rows, Tensor<double>{{0}, {1011}, {100}}));
+  NumpyRandom rng(4);
+  for (std::int64_t n : {1, 7, 100}) {
+    const auto index = rng.randint(0, 5, {n});
+    std::vector<double> counts(5);
+    for (std::int64_t i : index.to_vector()) ++counts[std::size_t(i)];
+    const auto expected = from_vector(counts, {5});
+    CHECK(equal(gradient([&](const auto& x) { return sum(gather(x, 0, index)); }, zeros<double>({5})),
+                expected));
+    CHECK(equal(gradient([&](const auto& x) { return sum(index_select(x, 0, index)); }, zeros<double>({5})),
+                expected));
+    CHECK(equal(gradient([&](const auto& x) { return sum(embedding(index, x)); }, zeros<double>({5})),
+                expected));
+  }
 }

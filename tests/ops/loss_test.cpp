@@ -7,6 +7,7 @@
 #include "testing.hpp"
 
 using namespace tapehead;
+using testing::has;
 using testing::message;
 using Index = Tensor<std::int64_t>;
 
@@ -70,7 +71,7 @@ TEST_CASE("cross_entropy: sums of many float losses do not stop growing") {
   CHECK(loss.item() == 40.0f * static_cast<float>(n / 100));
 }
 
-TEST_CASE("mse_loss: shapes must be equal (row 41); reductions; nothing at all") {
+TEST_CASE("mse_loss: shapes must be equal; reductions; nothing at all") {
   const Tensor<double> column{{1}, {2}}, row{1, 2};
   CHECK(message<ShapeError>([&] { mse_loss(column, row); }) ==
         "mse_loss: shapes (2, 1) and (2,); they must be equal: reshape one of them (broadcasting would "
@@ -104,4 +105,15 @@ TEST_CASE("cross_entropy: what it refuses") {
   CHECK(message<ValueError>([&] {
           cross_entropy(x, Index{0, 0}, {.label_smoothing = 1.5});
         }) == "cross_entropy: label_smoothing 1.5; it is a share, 0 to 1"sv);
+}
+
+TEST_CASE("loss: a loss does not broadcast") {
+  const Tensor<double> column{{1}, {2}}, row{1, 2};
+  const std::string text = message<ShapeError>([&] { mse_loss(column, row); });
+  CHECK((has(text, "(2, 1)") && has(text, "(2,)")));
+  for (const Shape& shape : {Shape{}, Shape{1}, Shape{2, 1}, Shape{1, 2}, Shape{0}, Shape{2, 2}})
+    for (Reduction how : {Reduction::mean, Reduction::sum, Reduction::none})
+      CHECK_THROWS_AS(mse_loss(zeros<double>(shape), row, how), ShapeError);
+  CHECK_THROWS_AS(cross_entropy(zeros<double>({2, 3}), zeros<std::int64_t>({1})), ShapeError);
+  CHECK_THROWS_AS(cross_entropy(zeros<double>({2, 3}), zeros<std::int64_t>({2, 1})), ShapeError);
 }

@@ -4,8 +4,11 @@
 
 #include "tapehead/tapehead.hpp"
 #include "testing.hpp"
+#include "values.hpp"
 
 using namespace tapehead;
+using testing::all_nan;
+using testing::gradient;
 using testing::message;
 
 namespace {
@@ -69,7 +72,7 @@ TEST_CASE("norm: third derivatives, by three tapes") {
   CHECK(gradcheck(second(false), {x}, {.tolerance = 1e-5}));
 }
 
-TEST_CASE("norm: a large mean costs no digits in float (row 27)") {
+TEST_CASE("norm: a large mean costs no digits in float") {
   const Tensor<float> x{40000, 40001, 40002, 40003};
   CHECK(allclose(layer_norm(x), Tensor<float>{-1.3416355f, -0.4472118f, 0.4472118f, 1.3416355f}, 0, 1e-6));
   // The gradient too: the same as of the centred row, which float holds exactly.
@@ -80,7 +83,7 @@ TEST_CASE("norm: a large mean costs no digits in float (row 27)") {
                  1e-6));
 }
 
-TEST_CASE("norm: a row of equal elements (row 25)") {
+TEST_CASE("norm: a row of equal elements") {
   const Tensor<double> x{3, 3, 3};
   Tape<double> tape;
   tape.watch(x);
@@ -117,4 +120,26 @@ TEST_CASE("norm: what it refuses") {
   CHECK(message<ShapeError>([&] { rms_norm(x, Tensor<double>()); }) ==
         "rms_norm: a weight of shape (0,) for shape (2, 3); it must be (3,)"sv);
   CHECK(message<ValueError>([&] { rms_norm(x, {}, -1); }) == "rms_norm: eps -1; it must not be negative"sv);
+}
+
+TEST_CASE_TEMPLATE("norm: norms, deviations and normalisation at 0", T, float, double) {
+  CHECK(equal(gradient([](const auto& x) { return norm(x); }, zeros<T>({2})), zeros<T>({2})));
+  CHECK(equal(gradient([](const auto& x) { return std_dev(x); }, ones<T>({3})), zeros<T>({3})));
+  const auto slope = gradient(
+      [](const auto& x) {
+        return sum(layer_norm(x) * Tensor<T>{1, 0, 0});
+      },
+      full<T>({3}, 3));
+  CHECK(allclose(slope, Tensor<T>{T(210.8185107), T(-105.4092553), T(-105.4092553)}, 1e-6));
+  CHECK(all_nan(gradient([](const auto& x) { return sqrt(sum(x * x)); }, zeros<T>({2}))));
+  for (std::int64_t n : {1, 2, 5, 33}) {
+    const auto some = cat(std::vector{zeros<T>({1, n}), ones<T>({1, n})});  // one row at 0, one not
+    const auto by_row = [&](auto f) { return gradient([&](const auto& x) { return sum(f(x)); }, some); };
+    CHECK(equal(by_row([](const auto& x) { return norm(x, 1); })[0], zeros<T>({n})));
+    CHECK(allclose(by_row([](const auto& x) { return norm(x, -1, true); })[1],
+                   full<T>({n}, T(1 / std::sqrt(double(n)))), 1e-6));
+    CHECK(equal(by_row([](const auto& x) { return std_dev(x, 1, 0); }), zeros<T>({2, n})));
+    CHECK(equal(by_row([](const auto& x) { return rms_norm(x, {}, 1.0); })[0], ones<T>({n})));
+    CHECK(equal(gradient([](const auto& x) { return var(x, Axes(), 0); }, ones<T>({n})), zeros<T>({n})));
+  }
 }

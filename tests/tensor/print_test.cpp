@@ -120,7 +120,7 @@ TEST_CASE("print: fmt's specifications") {
           "{:.3e}, with at most 1100 digits"sv);
 }
 
-TEST_CASE("print: [row 42] signs, what is not finite, and nothing shown as 0 that is not 0") {
+TEST_CASE("print: signs, what is not finite, and nothing shown as 0 that is not 0") {
   CHECK(to_string(Tensor<double>{-0.0, 0, NaN, inf, -inf}) == "[ -0.   0.  nan  inf -inf]"sv);
   CHECK(to_string(Tensor<double>{1e28, 1e-28}) == "[1.e+28 1.e-28]"sv);
   CHECK(to_string(Tensor<double>{5e-324, 1e308, 0}) == "[5.e-324 1.e+308 0.e+000]"sv);
@@ -182,4 +182,13 @@ TEST_CASE("print: round leaves no record") {
   Tape<double> tape;
   tape.watch(x);
   CHECK(!tape.knows(round(x, 1)));
+}
+
+TEST_CASE("print: printing nothing away") {
+  const double inf = std::numeric_limits<double>::infinity();
+  CHECK(to_string(Tensor<double>{-0.0, 0, std::nan(""), inf, -inf}) == "[ -0.   0.  nan  inf -inf]"sv);
+  CHECK(to_string(Tensor<double>{1e28, 1e-28}) == "[1.e+28 1.e-28]"sv);
+  CHECK(to_string(scalar(2.5)) == "2.5"sv);
+  CHECK(to_string(zeros<double>({0})) == "[]"sv);
+  CHECK(to_string(zeros<double>({2, 0})) == "[]"sv);
 }

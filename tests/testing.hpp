@@ -1,8 +1,8 @@
 #pragma once
 // What every test file includes: doctest, and the helpers that several of them need.
 #ifndef DOCTEST_CONFIG_SUPER_FAST_ASSERTS
-#define DOCTEST_CONFIG_SUPER_FAST_ASSERTS  // compiles faster: a throw inside CHECK ends its test case, as \
-                                           // failed
+// Compiles faster; a throw inside CHECK ends its test case, as failed.
+#define DOCTEST_CONFIG_SUPER_FAST_ASSERTS
 #endif
 #include <doctest/doctest.h>
 

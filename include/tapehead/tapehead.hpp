@@ -9,7 +9,6 @@
 // operations
 #include "tapehead/ops/arithmetic.hpp"
 #include "tapehead/ops/dropout.hpp"
-#include "tapehead/ops/einsum.hpp"
 #include "tapehead/ops/indexing.hpp"
 #include "tapehead/ops/join.hpp"
 #include "tapehead/ops/loss.hpp"

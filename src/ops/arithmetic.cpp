@@ -1,14 +1,13 @@
 #include "tapehead/ops/arithmetic.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <type_traits>
 
 #include "autograd/recorded.hpp"
-#include "tapehead/kernels/error.hpp"
+#include "kernels/require.hpp"
 #include "tapehead/ops/math.hpp"
+#include "tapehead/ops/reduce.hpp"
 #include "tapehead/ops/select.hpp"
 #include "tensor/copy.hpp"
 #include "tensor/elementwise.hpp"
@@ -31,7 +30,7 @@ T wrapped(T a, T b, F f) {
 
 }  // namespace
 
-const Op add_op{"add", "c = a + b", "da = dc, db = dc"};
+const Op add_op{"add", "c = a + b", "da = dc, db = dc", "broadcast"};
 template <class T>
 Tensor<T> add(const Tensor<T>& a, const Tensor<T>& b) {
   auto c = map<T>("add", a, b, [](T x, T y) { return wrapped(x, y, [](auto u, auto v) { return u + v; }); });
@@ -39,7 +38,7 @@ Tensor<T> add(const Tensor<T>& a, const Tensor<T>& b) {
                   wrt(b, [](const auto& dc) { return dc; }));
 }
 
-const Op sub_op{"sub", "c = a - b", "da = dc, db = -dc"};
+const Op sub_op{"sub", "c = a - b", "da = dc, db = -dc", "broadcast"};
 template <class T>
 Tensor<T> sub(const Tensor<T>& a, const Tensor<T>& b) {
   auto c = map<T>("sub", a, b, [](T x, T y) { return wrapped(x, y, [](auto u, auto v) { return u - v; }); });
@@ -47,95 +46,115 @@ Tensor<T> sub(const Tensor<T>& a, const Tensor<T>& b) {
                   wrt(b, [](const auto& dc) { return -dc; }));
 }
 
-const Op mul_op{"mul", "c = a b", "da = dc b, db = dc a"};
+const Op mul_op{"mul", "c = a b", "da = dc b, db = dc a", "broadcast"};
 template <class T>
 Tensor<T> mul(const Tensor<T>& a, const Tensor<T>& b) {
   auto c = map<T>("mul", a, b, [](T x, T y) { return wrapped(x, y, [](auto u, auto v) { return u * v; }); });
-  return recorded(mul_op, std::move(c), wrt(a, [b](const auto& dc) { return dc * b; }),
-                  wrt(b, [a](const auto& dc) { return dc * a; }));
+  const auto pullback = [](const auto& dc, const auto& other) { return dc * other; };
+  return recorded(mul_op, std::move(c), wrt(a, pullback, b), wrt(b, pullback, a));
 }
 
-const Op div_op{"div", "c = a / b", "da = dc / b, db = -dc c / b"};
+const Op div_op{"div", "c = a / b", "da = dc / b, db = -dc c / b", "broadcast"};
 template <class T>
 Real<T> div(const Tensor<T>& a, const Tensor<T>& b) {
-  auto c = map<T>("div", a, b, [](T x, T y) { return x / y; });
-  return record(div_op, c, wrt(a, [b](const auto& dc) { return dc / b; }),
-                wrt(b, [b, c](const auto& dc) { return -(dc * c / b); }));
+  const auto c = map<T>("div", a, b, [](T x, T y) { return x / y; });
+  return record(div_op, c,
+                wrt(
+                    a, [](const auto& dc, const auto& divisor) { return dc / divisor; }, b),
+                wrt(
+                    b,
+                    [](const auto& dc, const auto& divisor, const auto& quotient) {
+                      return -(dc * quotient / divisor);
+                    },
+                    b, c));
 }
 
-const Op neg_op{"neg", "y = -x", "dx = -dy"};
+const Op neg_op{"neg", "y = -x", "dx = -dy", "elementwise"};
 template <class T>
 Tensor<T> neg(const Tensor<T>& x) {
   auto y = map<T>("neg", x, [](T v) { return wrapped(T{}, v, [](auto, auto u) { return -u; }); });
   return recorded(neg_op, std::move(y), wrt(x, [](const auto& dy) { return -dy; }));
 }
 
-const Op add_number_op{"add_number", "y = x + c", "dx = dy"};
+const Op add_number_op{"add_number", "y = x + c", "dx = dy", "elementwise"};
 template <class T>
 Tensor<T> add(const Tensor<T>& x, std::type_identity_t<T> c) {
   auto y = map<T>("add", x, [c](T v) { return wrapped(v, c, [](auto a, auto b) { return a + b; }); });
   return recorded(add_number_op, std::move(y), wrt(x, [](const auto& dy) { return dy; }));
 }
 
-const Op mul_number_op{"mul_number", "y = s x", "dx = s dy"};
+const Op mul_number_op{"mul_number", "y = s x", "dx = s dy", "elementwise"};
 template <class T>
 Tensor<T> mul(const Tensor<T>& x, std::type_identity_t<T> s) {
   auto y = map<T>("mul", x, [s](T v) { return wrapped(v, s, [](auto a, auto b) { return a * b; }); });
   return recorded(mul_number_op, std::move(y), wrt(x, [s](const auto& dy) { return dy * s; }));
 }
 
-const Op div_number_op{"div_number", "y = x / s", "dx = dy / s"};
+const Op div_number_op{"div_number", "y = x / s", "dx = dy / s", "elementwise"};
 template <class T>
 Real<T> div(const Tensor<T>& x, std::type_identity_t<T> s) {
   auto y = map<T>("div", x, [s](T v) { return v / s; });
   return record(div_number_op, std::move(y), wrt(x, [s](const auto& dy) { return dy / s; }));
 }
 
-// What one side of max(a, b) or min(a, b) gets: 1 where it was chosen, ½ where both were equal.
+namespace {
+
+// max(a, b) and min(a, b). What one side of the gradient gets: all where it was chosen, half where both were equal.
 template <class T>
-Tensor<T> share(const Tensor<T>& won, const Tensor<T>& other, bool larger) {
-  return map<T>("maximum", won, other, [larger](T a, T b) {
-    return a == b ? T(0.5) : (larger ? a > b : a < b) ? T{1} : T{};
-  });
+Tensor<T> extreme(const Op& op, const Tensor<T>& a, const Tensor<T>& b, bool larger) {
+  const auto better = [larger](T x, T y) { return larger ? x > y : x < y; };
+  auto c = map<T>(op.name, a, b, [=](T x, T y) { return better(x, y) || std::isnan(x) ? x : y; });
+  const auto pullback = [better](const auto& dc, const auto& mine, const auto& other) {
+    return dc * map<T>("share", mine, other, [better](T x, T y) {
+             return x == y ? T(0.5) : better(x, y) ? T{1} : T{};
+           });
+  };
+  return record(op, std::move(c), wrt(a, pullback, a, b), wrt(b, pullback, b, a));
 }
 
-const Op maximum_op{"maximum", "c = max(a, b)", "da = dc [a > b] + ½ dc [a = b], db likewise"};
+}  // namespace
+
+const Op maximum_op{"maximum", "c = max(a, b)", "da = dc [a > b] + ½ dc [a = b], db likewise", "broadcast"};
 template <class T>
 Real<T> maximum(const Tensor<T>& a, const Tensor<T>& b) {
-  auto c = map<T>("maximum", a, b, [](T x, T y) { return x > y || std::isnan(x) ? x : y; });
-  return record(maximum_op, std::move(c), wrt(a, [a, b](const auto& dc) { return dc * share(a, b, true); }),
-                wrt(b, [a, b](const auto& dc) { return dc * share(b, a, true); }));
+  return extreme(maximum_op, a, b, true);
 }
 
-const Op minimum_op{"minimum", "c = min(a, b)", "da = dc [a < b] + ½ dc [a = b], db likewise"};
+const Op minimum_op{"minimum", "c = min(a, b)", "da = dc [a < b] + ½ dc [a = b], db likewise", "broadcast"};
 template <class T>
 Real<T> minimum(const Tensor<T>& a, const Tensor<T>& b) {
-  auto c = map<T>("minimum", a, b, [](T x, T y) { return x < y || std::isnan(x) ? x : y; });
-  return record(minimum_op, std::move(c), wrt(a, [a, b](const auto& dc) { return dc * share(a, b, false); }),
-                wrt(b, [a, b](const auto& dc) { return dc * share(b, a, false); }));
+  return extreme(minimum_op, a, b, false);
 }
 
-// Where a is 0, c log a is 0 · -inf: the limit, 0, is taken for b > 0, as PyTorch does.
-const Op pow_op{"pow", "c = aᵇ", "da = dc b aᵇ⁻¹, db = dc c log a"};
+// Where a = 0, both formulas may be 0 · ∞. As in PyTorch da is 0 at b = 0, where c does not depend on a, and db is 0 for b >= 0,
+// the limit for b > 0. The argument is replaced, and not the result, so that no NaN comes back through it.
+const Op pow_op{"pow", "c = aᵇ", "da = dc b aᵇ⁻¹, db = dc c log a", "broadcast"};
 template <class T>
 Real<T> pow(const Tensor<T>& a, const Tensor<T>& b) {
-  auto c = map<T>("pow", a, b, [](T x, T y) { return std::pow(x, y); });
-  return record(
-      pow_op, c, wrt(a, [a, b](const auto& dc) { return dc * b * pow(a, b - 1); }),
-      wrt(b, [a, c](const auto& dc) { return dc * c * log(where(eq(c, scalar(T{})), scalar(T{1}), a)); }));
+  const auto c = map<T>("pow", a, b, [](T x, T y) { return std::pow(x, y); });
+  const auto into_a = [](const auto& dc, const auto& base, const auto& exponent) {
+    const auto constant = (base == 0) & (exponent == 0);
+    return dc * exponent * pow(base, where(constant, T{1}, exponent) - 1);
+  };
+  const auto into_b = [](const auto& dc, const auto& base, const auto& exponent, const auto& power) {
+    const auto vanishes = (power == 0) | ((base == 0) & (exponent >= 0));
+    return dc * power * log(where(vanishes, T{1}, base));
+  };
+  return record(pow_op, c, wrt(a, into_a, a, b), wrt(b, into_b, a, b, c));
 }
 
-const Op pow_number_op{"pow_number", "y = xᵖ", "dx = p dy xᵖ⁻¹"};
+const Op pow_number_op{"pow_number", "y = xᵖ", "dx = p dy xᵖ⁻¹", "elementwise"};
 template <class T>
 Real<T> pow(const Tensor<T>& x, std::type_identity_t<T> p) {
   auto y = p == T{2} ? map<T>("pow", x, [](T v) { return v * v; })
                      : map<T>("pow", x, [p](T v) { return std::pow(v, p); });
-  return record(pow_number_op, std::move(y), wrt(x, [x, p](const auto& dy) {
-                  return p == T{0}   ? zeros_like(dy)
-                         : p == T{1} ? dy
-                         : p == T{2} ? dy * (x * 2)
-                                     : dy * (pow(x, p - 1) * p);
-                }));
+  const auto pullback = [p](const auto& dy, const auto& at) {
+    return p == T{0}   ? zeros_like(dy)
+           : p == T{1} ? dy
+           : p == T{2} ? dy * (at * 2)
+                       : dy * (pow(at, p - 1) * p);
+  };
+  return record(pow_number_op, std::move(y), wrt(x, pullback, x));
 }
 
 template <class T>
@@ -164,36 +183,29 @@ Tensor<bool> operator~(const Tensor<bool>& x) {
   return map<bool>("~", x, [](bool v) { return !v; });
 }
 
-namespace {
-bool all(const Tensor<bool>& x) {
-  bool every = true;
-  for (bool v : x.to_vector()) every &= v;
-  return every;
-}
-}  // namespace
-
 template <class E>
 bool equal(const Tensor<E>& a, const Tensor<E>& b) {
-  return a.shape() == b.shape() && all(map<bool>("equal", a, b, [](E x, E y) { return x == y; }));
+  return a.shape() == b.shape() && all(eq(a, b)).item();
 }
 
 template <std::floating_point T>
-bool allclose(const Tensor<T>& a, const Tensor<T>& b, double rtol, double atol) {
-  return all(map<bool>("allclose", a, b, [rtol, atol](T x, T y) {
-    return x == y || std::abs(static_cast<double>(x) - static_cast<double>(y)) <=
-                         atol + rtol * std::abs(static_cast<double>(y));
-  }));
+bool allclose(const Tensor<T>& a, const Tensor<T>& b, double rtol, double atol, bool equal_nan) {
+  const auto close = map<bool>("allclose", a, b, [=](T left, T right) {
+    const auto x = static_cast<double>(left), y = static_cast<double>(right);
+    return x == y || (std::isfinite(y) && std::abs(x - y) <= atol + rtol * std::abs(y)) ||
+           (equal_nan && std::isnan(x) && std::isnan(y));
+  });
+  return all(close).item();
 }
 
 template <class To, class From>
 Tensor<To> to(const Tensor<From>& x) {
-  if constexpr (std::is_floating_point_v<From>) {
-    if (is_recorded(x))
-      throw GradientError(fmt::format(
-          "to<{}>: a tape knows this tensor of shape {}, and its gradient would be lost; detach(x) "
-          "first, or convert before watching",
-          dtype_name<To>(), x.shape().str()));
-  }
+  if constexpr (std::is_floating_point_v<From>)
+    require<GradientError>(
+        !is_recorded(x),
+        "to<{}>: a tape knows this tensor of shape {}, and its gradient would be lost; detach(x) "
+        "first, or convert before watching",
+        dtype_name<To>(), x.shape());
   return detail::cast<To>(x);
 }
 
@@ -205,7 +217,7 @@ Tensor<To> to(const Tensor<From>& x) {
   template Tensor<T> minimum(const Tensor<T>&, const Tensor<T>&);                               \
   template Tensor<T> pow(const Tensor<T>&, const Tensor<T>&);                                   \
   template Tensor<T> pow<T>(const Tensor<T>&, std::type_identity_t<T>);                         \
-  template bool allclose(const Tensor<T>&, const Tensor<T>&, double, double);
+  template bool allclose(const Tensor<T>&, const Tensor<T>&, double, double, bool);
 #define TAPEHEAD_NUMBER(T)                                                                      \
   template Tensor<T> add(const Tensor<T>&, const Tensor<T>&);                                   \
   template Tensor<T> sub(const Tensor<T>&, const Tensor<T>&);                                   \

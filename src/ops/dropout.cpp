@@ -1,16 +1,15 @@
 #include "tapehead/ops/dropout.hpp"
 
-#include <fmt/format.h>
-
+#include "kernels/require.hpp"
 #include "tapehead/autograd/tape.hpp"
-#include "tapehead/kernels/error.hpp"
 #include "tensor/elementwise.hpp"
 
 namespace tapehead {
 
 namespace {
 void check_share(double p) {
-  if (!(p >= 0 && p <= 1)) throw ValueError(fmt::format("dropout: p {}; it is a share, 0 to 1", p));
+  if (!(p >= 0 && p <= 1))
+    raise<ValueError>("dropout: p {}; it is a probability, so it must be in [0, 1]", p);
 }
 }  // namespace
 
@@ -19,12 +18,14 @@ template <class T>
 Real<T> dropout(const Tensor<T>& x, double p, const Tensor<bool>& keep) {
   check_share(p);
   if (!broadcasts_to(keep.shape(), x.shape()))
-    throw ShapeError(fmt::format("dropout: a mask of shape {} does not broadcast to the tensor's shape {}",
-                                 keep.shape().str(), x.shape().str()));
+    raise<ShapeError>("dropout: a mask of shape {} does not broadcast to the tensor's shape {}", keep.shape(),
+                      x.shape());
   const T scale = p < 1 ? static_cast<T>(1 / (1 - p)) : T{0};
   auto y =
       detail::map<T>("dropout", x, keep, [scale](T v, bool k) { return k && scale != 0 ? v * scale : T{0}; });
-  return record(dropout_op, std::move(y), wrt(x, [p, keep](const auto& dy) { return dropout(dy, p, keep); }));
+  return record(dropout_op, std::move(y),
+                wrt(
+                    x, [p](const auto& dy, const auto& kept) { return dropout(dy, p, kept); }, keep));
 }
 
 template <class T>

@@ -8,8 +8,8 @@
 
 #include "autograd/recorded.hpp"
 #include "kernels/parallel.hpp"
+#include "kernels/require.hpp"
 #include "ops/lines.hpp"
-#include "tapehead/kernels/error.hpp"
 #include "tapehead/ops/views.hpp"
 #include "tensor/elementwise.hpp"
 
@@ -33,17 +33,16 @@ void check_lines(const char* op, const Shape& x, int axis, const Shape& index) {
   bool fits = index.rank() == x.rank();
   for (int i = 0; fits && i < x.rank(); ++i) fits = i == axis || index[i] <= x[i];
   if (!fits)
-    throw ShapeError(
-        fmt::format("{}: an index of shape {} for shape {} along axis {}; it needs the same rank, and on the "
-                    "other axes at most the tensor's sizes",
-                    op, index.str(), x.str(), axis));
+    raise<ShapeError>(
+        "{}: an index of shape {} for shape {} along axis {}; it needs the same rank, and on the "
+        "other axes at most the tensor's sizes",
+        op, index, x, axis);
 }
 
 void check_row(const char* op, const Index& index) {
   if (index.rank() != 1)
-    throw ShapeError(
-        fmt::format("{}: an index of shape {}; it takes a one-dimensional one (gather takes any rank)", op,
-                    index.shape().str()));
+    raise<ShapeError>("{}: an index of shape {}; it takes a one-dimensional one (gather takes any rank)", op,
+                      index.shape());
 }
 
 // Zeros that take no memory: to be added to.
@@ -143,9 +142,12 @@ Tensor<E> gather(const Tensor<E>& x, int axis, const Index& index) {
                                                       x.shape()[axis])];
   });
   return recorded(gather_op, Tensor<E>(std::move(y)),
-                  wrt(x, [shape = x.shape(), axis, index](const auto& dy) {
-                    return scatter_add(nothing<E>(shape), axis, index, dy);
-                  }));
+                  wrt(
+                      x,
+                      [shape = x.shape(), axis](const auto& dy, const auto& places) {
+                        return scatter_add(nothing<E>(shape), axis, places, dy);
+                      },
+                      index));
 }
 
 const Op scatter_add_op{"scatter_add", "y = x, y_i,index_ij += src_ij", "dx = dy, dsrc = gather(dy, index)"};
@@ -154,9 +156,8 @@ Real<T> scatter_add(const Tensor<T>& x, int axis, const Index& index, const Tens
   axis = normalize_axis("scatter_add", axis, x.shape());
   check_lines("scatter_add", x.shape(), axis, index.shape());
   if (src.shape() != index.shape())
-    throw ShapeError(
-        fmt::format("scatter_add: a source of shape {} and an index of shape {}; they must be equal",
-                    src.shape().str(), index.shape().str()));
+    raise<ShapeError>("scatter_add: a source of shape {} and an index of shape {}; they must be equal",
+                      src.shape(), index.shape());
   Buffer<T> y = copy_of("scatter_add", x);
   const std::int64_t size = x.shape()[axis], n = index.shape()[axis];
   const std::array<Strides, 3> strides{row_major(x.shape()), index.strides(), src.strides()};
@@ -174,8 +175,10 @@ Real<T> scatter_add(const Tensor<T>& x, int axis, const Index& index, const Tens
     for (std::int64_t j = 0; j < n; ++j)
       line[place(j) * strides[0][axis]] = static_cast<T>(total[static_cast<std::size_t>(place(j))]);
   });
-  return record(scatter_add_op, Tensor<T>(std::move(y)), wrt(x, [](const auto& dy) { return dy; }),
-                wrt(src, [axis, index](const auto& dy) { return gather(dy, axis, index); }));
+  return record(
+      scatter_add_op, Tensor<T>(std::move(y)), wrt(x, [](const auto& dy) { return dy; }),
+      wrt(
+          src, [axis](const auto& dy, const auto& places) { return gather(dy, axis, places); }, index));
 }
 
 const Op index_select_op{"index_select", "y_i = x_index_i along an axis", "dx = index_add(0, index, dy)"};
@@ -184,9 +187,10 @@ Tensor<E> index_select(const Tensor<E>& x, int axis, const Index& index) {
   axis = normalize_axis("index_select", axis, x.shape());
   check_row("index_select", index);
   auto y = rows_of("index_select", x, axis, index, x.shape().replaced(axis, index.numel()));
-  return recorded(index_select_op, std::move(y), wrt(x, [shape = x.shape(), axis, index](const auto& dy) {
-                    return index_add(nothing<E>(shape), axis, index, dy);
-                  }));
+  const auto pullback = [shape = x.shape(), axis](const auto& dy, const auto& places) {
+    return index_add(nothing<E>(shape), axis, places, dy);
+  };
+  return recorded(index_select_op, std::move(y), wrt(x, pullback, index));
 }
 
 const Op index_add_op{"index_add", "y = x, y_index_i += src_i along an axis",
@@ -196,16 +200,17 @@ Real<T> index_add(const Tensor<T>& x, int axis, const Index& index, const Tensor
   axis = normalize_axis("index_add", axis, x.shape());
   check_row("index_add", index);
   if (src.rank() != x.rank() || src.shape() != x.shape().replaced(axis, index.numel()))
-    throw ShapeError(fmt::format(
+    raise<ShapeError>(
         "index_add: a source of shape {} for shape {} and {} indices along axis {}; it must be {}",
-        src.shape().str(), x.shape().str(), index.numel(), axis,
-        x.shape().replaced(axis, index.numel()).str()));
+        src.shape(), x.shape(), index.numel(), axis, x.shape().replaced(axis, index.numel()));
   const std::vector<std::int64_t> at = index.to_vector();
   for (std::int64_t k : at) checked("index_add", k, x.shape()[axis]);
   Buffer<T> y = copy_of("index_add", x);
   if (src.numel() > 0) add_rows(y.data(), Rows(x.shape(), axis), at, contiguous(detach(src)).data());
-  return record(index_add_op, Tensor<T>(std::move(y)), wrt(x, [](const auto& dy) { return dy; }),
-                wrt(src, [axis, index](const auto& dy) { return index_select(dy, axis, index); }));
+  return record(
+      index_add_op, Tensor<T>(std::move(y)), wrt(x, [](const auto& dy) { return dy; }),
+      wrt(
+          src, [axis](const auto& dy, const auto& places) { return index_select(dy, axis, places); }, index));
 }
 
 const Op embedding_op{"embedding", "y_i = W_index_i", "dW_k = Σ dy_i over index_i = k"};
@@ -216,10 +221,11 @@ Real<T> embedding(const Index& index, const Tensor<T>& weight) {
   Shape shape = index.shape();
   for (int axis = 1; axis < weight.rank(); ++axis) shape = shape.with(shape.rank(), weight.shape()[axis]);
   auto y = rows_of("embedding", weight, 0, index, shape);
-  return record(embedding_op, std::move(y), wrt(weight, [shape = weight.shape(), index](const auto& dy) {
-                  return index_add(nothing<T>(shape), 0, reshape(index, {index.numel()}),
-                                   reshape(dy, shape.replaced(0, index.numel())));
-                }));
+  const auto pullback = [shape = weight.shape()](const auto& dy, const auto& rows) {
+    return index_add(nothing<T>(shape), 0, reshape(rows, {rows.numel()}),
+                     reshape(dy, shape.replaced(0, rows.numel())));
+  };
+  return record(embedding_op, std::move(y), wrt(weight, pullback, index));
 }
 
 const Op cumsum_op{"cumsum", "y_i = Σ x_j over j <= i", "dx_i = Σ dy_j over j >= i"};
@@ -248,8 +254,7 @@ TopK<T> topk(const Tensor<T>& x, std::int64_t k, int axis) {
   axis = normalize_axis("topk", axis, x.shape());
   const std::int64_t n = x.shape()[axis];
   if (k < 0 || k > n)
-    throw ValueError(fmt::format("topk: k {} along axis {} of shape {}; it must be in 0 to {}", k, axis,
-                                 x.shape().str(), n));
+    raise<ValueError>("topk: k {} along axis {} of shape {}; it must be in 0 to {}", k, axis, x.shape(), n);
   Buffer<T> values(x.shape().replaced(axis, k), "topk");
   Buffer<std::int64_t> indices(values.shape(), "topk");
   const std::array<Strides, 2> strides{row_major(values.shape()), x.strides()};
@@ -263,17 +268,16 @@ TopK<T> topk(const Tensor<T>& x, std::int64_t k, int axis) {
       to += strides[0][axis];
     }
   });
-  const Index where(std::move(indices));
-  return {record(topk_op, Tensor<T>(std::move(values)),
-                 wrt(x, [shape = x.shape(), axis,
-                         where](const auto& dy) { return scatter_add(nothing<T>(shape), axis, where, dy); })),
-          where};
+  const Index chosen(std::move(indices));
+  const auto pullback = [shape = x.shape(), axis](const auto& dy, const auto& places) {
+    return scatter_add(nothing<T>(shape), axis, places, dy);
+  };
+  return {record(topk_op, Tensor<T>(std::move(values)), wrt(x, pullback, chosen)), chosen};
 }
 
 template <class E>
 Tensor<E> one_hot(const Index& index, std::int64_t classes) {
-  if (classes < 0)
-    throw ValueError(fmt::format("one_hot: {} classes; their number must not be negative", classes));
+  if (classes < 0) raise<ValueError>("one_hot: {} classes; their number must not be negative", classes);
   Buffer<E> y(index.shape().with(index.rank(), classes), "one_hot");
   std::fill_n(y.data(), y.numel(), E{});
   std::int64_t row = 0;

@@ -1,12 +1,10 @@
 #include "tapehead/ops/join.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <limits>
 
+#include "kernels/require.hpp"
 #include "tapehead/autograd/tape.hpp"
-#include "tapehead/kernels/error.hpp"
 #include "tapehead/ops/views.hpp"
 #include "tensor/elementwise.hpp"
 
@@ -31,8 +29,8 @@ Tensor<E> cat(const std::vector<Tensor<E>>& parts, int axis) {
   for (const Tensor<E>& part : parts) {
     if (part.rank() != parts[0].rank() ||
         part.shape().replaced(axis, 0) != parts[0].shape().replaced(axis, 0))
-      throw ShapeError(fmt::format("cat: shapes {} and {}; all sizes but those along axis {} must be equal",
-                                   parts[0].shape().str(), part.shape().str(), axis));
+      raise<ShapeError>("cat: shapes {} and {}; all sizes but those along axis {} must be equal",
+                        parts[0].shape(), part.shape(), axis);
     starts.push_back(total);
     total = plus(total, part.shape()[axis]);
   }
@@ -59,8 +57,7 @@ Tensor<E> stack(const std::vector<Tensor<E>>& parts, int axis) {
   std::vector<Tensor<E>> slabs;
   for (const Tensor<E>& part : parts) {
     if (part.shape() != parts[0].shape())
-      throw ShapeError(fmt::format("stack: shapes {} and {}; all must be equal", parts[0].shape().str(),
-                                   part.shape().str()));
+      raise<ShapeError>("stack: shapes {} and {}; all must be equal", parts[0].shape(), part.shape());
     slabs.push_back(part.unrecorded().unsqueeze(axis));
   }
   Tensor<E> out = cat(slabs, axis);
@@ -77,13 +74,12 @@ std::vector<Tensor<E>> split(const Tensor<E>& x, const std::vector<std::int64_t>
   axis = normalize_axis("split", axis, x.shape());
   std::int64_t total = 0;
   for (std::int64_t size : sizes) {
-    if (size < 0) throw ValueError(fmt::format("split: size {}; sizes must not be negative", size));
+    if (size < 0) raise<ValueError>("split: size {}; sizes must not be negative", size);
     total = plus(total, size);
   }
   if (total != x.shape()[axis])
-    throw ShapeError(
-        fmt::format("split: sizes that add up to {} along axis {} of shape {}; they must add up to {}", total,
-                    axis, x.shape().str(), x.shape()[axis]));
+    raise<ShapeError>("split: sizes that add up to {} along axis {} of shape {}; they must add up to {}",
+                      total, axis, x.shape(), x.shape()[axis]);
   std::vector<Tensor<E>> parts;
   std::int64_t start = 0;
   for (std::int64_t size : sizes) parts.push_back(slice(x, axis, start, start + size)), start += size;
@@ -92,7 +88,7 @@ std::vector<Tensor<E>> split(const Tensor<E>& x, const std::vector<std::int64_t>
 
 template <class E>
 std::vector<Tensor<E>> split(const Tensor<E>& x, std::int64_t size, int axis) {
-  if (size <= 0) throw ValueError(fmt::format("split: size {}; it must be positive", size));
+  if (size <= 0) raise<ValueError>("split: size {}; it must be positive", size);
   std::vector<std::int64_t> sizes;
   for (std::int64_t rest = x.size(axis); rest > 0; rest -= size) sizes.push_back(std::min(rest, size));
   if (sizes.empty()) sizes.push_back(0);

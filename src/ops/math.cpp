@@ -116,17 +116,19 @@ Real<T> sigmoid(const Tensor<T>& x) {
 }
 
 // x² = square + low exactly, so that no rounding of the exponent is multiplied by its size.
-const Op gaussian_op{"gaussian", "y = exp(-a x²)", "dx = -2 a x dy y", "elementwise"};
+const Op gaussian_op{"gaussian", "y = g exp(-a x²)", "dg = dy exp(-a x²), dx = -2 a x dy y", "elementwise"};
 template <class T>
-Tensor<T> gaussian(const Tensor<T>& x, double a) {
-  const auto y = map<T>("gaussian", x, [a](T v) {
+Tensor<T> gaussian(const Tensor<T>& x, const Tensor<T>& g, double a) {
+  auto y = map<T>("gaussian", x, g, [a](T v, T factor) {
     const auto wide = static_cast<double>(v), square = wide * wide, low = std::fma(wide, wide, -square);
-    return static_cast<T>(std::isinf(square) ? 0 : std::exp(-a * square) * (1 - a * low));
+    const double bell = std::isinf(square) ? 0 : std::exp(-a * square) * (1 - a * low);
+    return static_cast<T>(static_cast<double>(factor) * bell);
   });
-  const auto pullback = [a](const auto& dy, const auto& result, const auto& at) {
-    return dy * result * at * (-2 * a);
+  const auto into_g = [a](const auto& dy, const auto& at) { return gaussian(at, dy, a); };
+  const auto into_x = [a](const auto& dy, const auto& at, const auto& factor) {
+    return gaussian(at, dy * factor, a) * at * (-2 * a);
   };
-  return record(gaussian_op, y, wrt(x, pullback, y, x));
+  return record(gaussian_op, std::move(y), wrt(g, into_g, x), wrt(x, into_x, x, g));
 }
 
 const Op erf_op{"erf", "y = erf(x)", "dx = dy 2/√π exp(-x²)", "elementwise"};
@@ -134,7 +136,7 @@ template <class T>
 Real<T> erf(const Tensor<T>& x) {
   auto y = map_runs("erf", x, kernels::erf_n<T>);
   const auto pullback = [](const auto& dy, const auto& at) {
-    return dy * (gaussian(at, 1) * (2 * std::numbers::inv_sqrtpi));
+    return gaussian(at, dy * (2 * std::numbers::inv_sqrtpi), 1);
   };
   return record(erf_op, std::move(y), wrt(x, pullback, x));
 }
@@ -162,8 +164,8 @@ Tensor<T> gelu_backward(const Tensor<T>& x, const Tensor<T>& dy) {
   const auto into_dy = [](const auto& u, const auto& at) { return gelu_backward(at, u); };
   const auto into_x = [](const auto& u, const auto& at, const auto& arrived) {
     const auto near = clamp(at, -40, 40);  // beyond, the density is 0, and ∞ · 0 would be NaN
-    const auto density = gaussian(near, 0.5) * (std::numbers::inv_sqrtpi / std::numbers::sqrt2);
-    return u * arrived * density * (2 - near * near);
+    const auto density = gaussian(near, u * arrived, 0.5) * (std::numbers::inv_sqrtpi / std::numbers::sqrt2);
+    return density * (2 - near * near);
   };
   return record(gelu_backward_op, Tensor<T>(std::move(dx)), wrt(dy, into_dy, x), wrt(x, into_x, x, dy));
 }
@@ -236,7 +238,7 @@ Tensor<T> gate_backward(const Tensor<T>& x, const Tensor<T>& dy) {
     const T *in = reinterpret_cast<const T*>(p[1]), *arriving = reinterpret_cast<const T*>(p[2]);
     T* out = reinterpret_cast<T*>(p[0]);
     constexpr std::int64_t piece = 256;
-    double at[piece], gate[piece], low[piece];
+    double at[piece], gate[piece], low[piece], smaller[piece];  // smaller: σ(-|v|), of σ(v) and σ(-v)
     for (std::int64_t start = 0; start < n; start += piece) {
       const std::int64_t size = std::min(piece, n - start);
       for (std::int64_t i = 0; i < size; ++i) {
@@ -245,12 +247,14 @@ Tensor<T> gate_backward(const Tensor<T>& x, const Tensor<T>& dy) {
         const Wide v = Gate::value(static_cast<Wide>(at[i]));
         gate[i] = static_cast<double>(v);
         low[i] = static_cast<double>(v - static_cast<Wide>(gate[i]));
+        smaller[i] = -std::abs(gate[i]);
       }
-      kernels::sigmoid_n(size, gate, gate);
+      kernels::sigmoid_n(size, smaller, smaller);
       for (std::int64_t i = 0; i < size; ++i) {
-        const double s = gate[i] + gate[i] * (1 - gate[i]) * low[i];
+        const double t = smaller[i], step = t * (1 - t) * low[i];
+        const double s = (gate[i] < 0 ? t : 1 - t) + step, rest = (gate[i] < 0 ? 1 - t : t) - step;
         out[start + i] = static_cast<T>(static_cast<double>(arriving[start + i]) *
-                                        (s * (1 + at[i] * (1 - s) * Gate::slope(at[i]))));
+                                        (s * (1 + at[i] * rest * Gate::slope(at[i]))));
       }
     }
   };

@@ -1,13 +1,11 @@
 #include "tapehead/ops/reduce.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 
 #include "autograd/recorded.hpp"
 #include "kernels/fold.hpp"
-#include "tapehead/kernels/error.hpp"
+#include "kernels/require.hpp"
 #include "tapehead/ops/arithmetic.hpp"
 #include "tapehead/ops/math.hpp"
 #include "tapehead/ops/select.hpp"
@@ -51,7 +49,7 @@ Tensor<T> restored(const Tensor<T>& dy, const Shape& kept) {
 
 }  // namespace
 
-const Op sum_op{"sum", "y = Σ x", "dx = dy, repeated"};
+const Op sum_op{"sum", "y = Σ x", "dx = dy, repeated", "x → without the reduced axes"};
 template <class T>
 Tensor<T> sum(const Tensor<T>& x, const Axes& list, bool keepdims) {
   const Plan plan("sum", x.shape(), list, x.strides(), keepdims);
@@ -59,13 +57,13 @@ Tensor<T> sum(const Tensor<T>& x, const Axes& list, bool keepdims) {
   kernels::fold_sum(plan.axes, x.data(), [&](const auto* sums, std::int64_t n, std::int64_t k) {
     std::transform(sums, sums + n, y.data() + k, [](auto total) { return static_cast<T>(total); });
   });
-  return recorded(sum_op, Tensor<T>(std::move(y)),
-                  wrt(x, [kept = plan.kept, shape = x.shape()](const auto& dy) {
-                    return broadcast_to(restored(dy, kept), shape);
-                  }));
+  const auto pullback = [kept = plan.kept, shape = x.shape()](const auto& dy) {
+    return broadcast_to(restored(dy, kept), shape);
+  };
+  return recorded(sum_op, Tensor<T>(std::move(y)), wrt(x, pullback));
 }
 
-const Op mean_op{"mean", "y = Σ x / n", "dx = dy / n, repeated"};
+const Op mean_op{"mean", "y = Σ x / n", "dx = dy / n, repeated", "x → without the reduced axes"};
 template <class T>
 Real<T> mean(const Tensor<T>& x, const Axes& list, bool keepdims) {
   const Plan plan("mean", x.shape(), list, x.strides(), keepdims);
@@ -74,10 +72,23 @@ Real<T> mean(const Tensor<T>& x, const Axes& list, bool keepdims) {
   kernels::fold_sum(plan.axes, x.data(), [&](const double* sums, std::int64_t n, std::int64_t k) {
     std::transform(sums, sums + n, y.data() + k, [&](double total) { return static_cast<T>(total / count); });
   });
-  return record(mean_op, Tensor<T>(std::move(y)),
-                wrt(x, [kept = plan.kept, shape = x.shape(), count = plan.count](const auto& dy) {
-                  return broadcast_to(restored(dy, kept) / count, shape);
-                }));
+  const auto pullback = [kept = plan.kept, shape = x.shape(), count](const auto& dy) {
+    return broadcast_to(restored(dy, kept) / count, shape);
+  };
+  return record(mean_op, Tensor<T>(std::move(y)), wrt(x, pullback));
+}
+
+Tensor<std::int64_t> sum(const Tensor<bool>& x, const Axes& axes, bool keepdims) {
+  return sum(to<std::int64_t>(x), axes, keepdims);
+}
+Tensor<double> mean(const Tensor<bool>& x, const Axes& axes, bool keepdims) {
+  return mean(to<double>(x), axes, keepdims);
+}
+Tensor<bool> any(const Tensor<bool>& x, const Axes& axes, bool keepdims) {
+  return sum(x, axes, keepdims) != 0;
+}
+Tensor<bool> all(const Tensor<bool>& x, const Axes& axes, bool keepdims) {
+  return sum(~x, axes, keepdims) == 0;
 }
 
 namespace {
@@ -85,31 +96,32 @@ namespace {
 template <class T>
 Tensor<T> extreme(const Op& op, bool largest, const Tensor<T>& x, const Axes& list, bool keepdims) {
   const Plan plan(op.name, x.shape(), list, x.strides(), keepdims);
-  if (plan.count == 0 && plan.out.numel() > 0)
-    throw ShapeError(fmt::format("{}: shape {} has nothing along the reduced axes; an empty {} has no value",
-                                 op.name, x.shape().str(), op.name));
+  require<ShapeError>(plan.count > 0 || plan.out.numel() == 0,
+                      "{}: shape {} has nothing along the reduced axes, and an empty {} has no value",
+                      op.name, x.shape(), op.name);
   Buffer<T> filled(plan.out, op.name);
   kernels::fold_extreme(plan.axes, x.data(), largest, [&](const T* best, std::int64_t n, std::int64_t k) {
     std::copy_n(best, n, filled.data() + k);
   });
-  Tensor<T> y(std::move(filled));
-  return record(op, y, wrt(x, [x, y, kept = plan.kept, list](const auto& dy) {
-                  // Who won does not change with x (but at ties): a constant, worked out off the tape.
-                  const auto won = map<T>("max", x, detach(y).reshape(kept),
-                                          [](T v, T best) { return T(v == best || v != v); });
-                  return restored(dy, kept) * (won / sum(won, list, true));
-                }));
+  const Tensor<T> y(std::move(filled));
+  // Which elements won does not change with x, except at ties: they are a constant.
+  const auto pullback = [kept = plan.kept, list](const auto& dy, const auto& at, const auto& best) {
+    const auto won =
+        map<T>("max", at, detach(best).reshape(kept), [](T v, T winner) { return T(v == winner || v != v); });
+    return restored(dy, kept) * (won / sum(won, list, true));
+  };
+  return record(op, y, wrt(x, pullback, x, y));
 }
 
 }  // namespace
 
-const Op max_op{"max", "y = max x", "dx = dy [x = y] / (number of winners)"};
+const Op max_op{"max", "y = max x", "dx = dy [x = y] / (number of winners)", "x → without the reduced axes"};
 template <class T>
 Real<T> max(const Tensor<T>& x, const Axes& list, bool keepdims) {
   return extreme(max_op, true, x, list, keepdims);
 }
 
-const Op min_op{"min", "y = min x", "dx = dy [x = y] / (number of winners)"};
+const Op min_op{"min", "y = min x", "dx = dy [x = y] / (number of winners)", "x → without the reduced axes"};
 template <class T>
 Real<T> min(const Tensor<T>& x, const Axes& list, bool keepdims) {
   return extreme(min_op, false, x, list, keepdims);
@@ -117,22 +129,23 @@ Real<T> min(const Tensor<T>& x, const Axes& list, bool keepdims) {
 
 namespace {
 
-// √ of, or the plain Σ (x - mean)² / (n - correction), in two passes, the mean in double as it comes:
-// rounding it first, or subtracting squares, would cost the digits at a large mean.
+// √ of, or the plain Σ (x - mean)² / (n - correction), in two passes with the mean in double: to round it first, or to subtract
+// squares, would cost the digits at a large mean.
 template <class T>
 Tensor<T> deviation(const char* op, const Tensor<T>& x, const Axes& list, int correction, bool keepdims,
                     bool root) {
-  const Plan plan(op, x.shape(), list, x.strides(), keepdims);
-  const auto count = static_cast<double>(plan.count);
-  Buffer<double> filled(plan.kept, op);
+  const Plan plan(op, x.shape(), list, x.strides(), true);
+  Buffer<double> means(plan.kept, op);
   kernels::fold_sum(plan.axes, x.data(), [&](const double* sums, std::int64_t n, std::int64_t k) {
-    std::transform(sums, sums + n, filled.data() + k, [&](double total) { return total / count; });
+    std::transform(sums, sums + n, means.data() + k,
+                   [&](double total) { return total / static_cast<double>(plan.count); });
   });
-  const Tensor<double> means(std::move(filled));
-  const auto apart = map<double>(op, x, means, [](T v, double m) { return static_cast<double>(v) - m; });
-  Buffer<T> y(plan.out, op);
-  const double divisor = std::max(0.0, count - correction);
-  kernels::fold_squares(Plan(op, apart.shape(), list, apart.strides(), keepdims).axes, apart.data(),
+  const auto centred = map<double>(op, x, Tensor<double>(std::move(means)),
+                                   [](T v, double m) { return static_cast<double>(v) - m; });
+  const Plan squares(op, centred.shape(), list, centred.strides(), keepdims);
+  const double divisor = std::max(0.0, static_cast<double>(plan.count) - correction);
+  Buffer<T> y(squares.out, op);
+  kernels::fold_squares(squares.axes, centred.data(),
                         [&](const double* sums, std::int64_t n, std::int64_t k) {
                           std::transform(sums, sums + n, y.data() + k, [&](double total) {
                             return static_cast<T>(root ? std::sqrt(total / divisor) : total / divisor);
@@ -144,37 +157,40 @@ Tensor<T> deviation(const char* op, const Tensor<T>& x, const Axes& list, int co
 // a / b where b is not 0, and 0 there: the subgradient of a norm at the origin.
 template <class T>
 Tensor<T> divided_or_zero(const Tensor<T>& a, const Tensor<T>& b) {
-  const auto zero = eq(b, scalar(T{}));
-  return masked_fill(a / masked_fill(b, zero, 1), zero & eq(b, b), 0);
+  const auto zero = b == 0;
+  return masked_fill(a / masked_fill(b, zero, 1), zero, 0);
 }
 
 }  // namespace
 
-const Op var_op{"var", "y = Σ (x - mean x)² / (n - correction)", "dx = 2 dy (x - mean x) / (n - correction)"};
+const Op var_op{"var", "y = Σ (x - mean x)² / (n - correction)", "dx = 2 dy (x - mean x) / (n - correction)",
+                "x → without the reduced axes"};
 template <class T>
 Real<T> var(const Tensor<T>& x, const Axes& list, int correction, bool keepdims) {
-  auto y = deviation("var", x, list, correction, keepdims, false);
   const Plan plan("var", x.shape(), list, x.strides(), keepdims);
-  return record(var_op, std::move(y),
-                wrt(x, [x, list, correction, kept = plan.kept, count = plan.count](const auto& dy) {
-                  return restored(dy, kept) * (x - mean(x, list, true)) * 2 /
-                         std::max<std::int64_t>(0, count - correction);
-                }));
+  const auto divisor = std::max<std::int64_t>(0, plan.count - correction);
+  const auto pullback = [list, kept = plan.kept, divisor](const auto& dy, const auto& at) {
+    return restored(dy, kept) * (at - mean(at, list, true)) * 2 / divisor;
+  };
+  return record(var_op, deviation("var", x, list, correction, keepdims, false), wrt(x, pullback, x));
 }
 
-const Op std_op{"std", "y = √var(x)", "dx = dy (x - mean x) / (y (n - correction)), 0 where y = 0"};
+const Op std_op{"std", "y = √var(x)", "dx = dy (x - mean x) / (y (n - correction)), 0 where y = 0",
+                "x → without the reduced axes"};
 template <class T>
 Real<T> std_dev(const Tensor<T>& x, const Axes& list, int correction, bool keepdims) {
-  auto y = deviation("std", x, list, correction, keepdims, true);
   const Plan plan("std", x.shape(), list, x.strides(), keepdims);
-  return record(std_op, y,
-                wrt(x, [x, y, list, correction, kept = plan.kept, count = plan.count](const auto& dy) {
-                  return divided_or_zero(restored(dy, kept), restored(y, kept)) * (x - mean(x, list, true)) /
-                         std::max<std::int64_t>(0, count - correction);
-                }));
+  const auto divisor = std::max<std::int64_t>(0, plan.count - correction);
+  const auto pullback = [list, kept = plan.kept, divisor](const auto& dy, const auto& at,
+                                                          const auto& deviations) {
+    return divided_or_zero(restored(dy, kept), restored(deviations, kept)) * (at - mean(at, list, true)) /
+           divisor;
+  };
+  const auto y = deviation("std", x, list, correction, keepdims, true);
+  return record(std_op, y, wrt(x, pullback, x, y));
 }
 
-const Op norm_op{"norm", "y = √Σ x²", "dx = dy x / y, 0 where y = 0"};
+const Op norm_op{"norm", "y = √Σ x²", "dx = dy x / y, 0 where y = 0", "x → without the reduced axes"};
 template <class T>
 Real<T> norm(const Tensor<T>& x, const Axes& list, bool keepdims) {
   const Plan plan("norm", x.shape(), list, x.strides(), keepdims);
@@ -182,18 +198,19 @@ Real<T> norm(const Tensor<T>& x, const Axes& list, bool keepdims) {
   kernels::fold_squares(plan.axes, x.data(), [&](const double* sums, std::int64_t n, std::int64_t k) {
     std::transform(sums, sums + n, filled.data() + k, [](double v) { return static_cast<T>(std::sqrt(v)); });
   });
-  Tensor<T> y(std::move(filled));
-  return record(norm_op, y, wrt(x, [x, y, kept = plan.kept](const auto& dy) {
-                  return divided_or_zero(restored(dy, kept), restored(y, kept)) * x;
-                }));
+  const Tensor<T> y(std::move(filled));
+  const auto pullback = [kept = plan.kept](const auto& dy, const auto& at, const auto& length) {
+    return divided_or_zero(restored(dy, kept), restored(length, kept)) * at;
+  };
+  return record(norm_op, y, wrt(x, pullback, x, y));
 }
 
 template <class T>
 Real<T> sum_to(const Tensor<T>& x, const Shape& shape) {
   if (x.shape() == shape) return x;
-  if (!broadcasts_to(shape, x.shape()))
-    throw ShapeError(fmt::format("sum_to: shape {} cannot be summed to {}, which does not broadcast to it",
-                                 x.shape().str(), shape.str()));
+  require<ShapeError>(broadcasts_to(shape, x.shape()),
+                      "sum_to: shape {} cannot be summed to {}, which does not broadcast to it", x.shape(),
+                      shape);
   std::vector<int> repeated;
   const int lead = x.rank() - shape.rank();
   for (int axis = 0; axis < x.rank(); ++axis)
@@ -202,12 +219,15 @@ Real<T> sum_to(const Tensor<T>& x, const Shape& shape) {
   return y.shape() == shape ? y : reshape(y, shape);
 }
 
-template <class T>
-Tensor<std::int64_t> argmax(const Tensor<T>& x, int axis, bool keepdims) {
-  const Plan plan("argmax", x.shape(), axis, x.strides(), keepdims);
-  if (plan.count == 0 && plan.out.numel() > 0)
-    throw ShapeError(fmt::format("argmax: shape {} has nothing along axis {}", x.shape().str(), axis));
-  Buffer<std::int64_t> y(plan.out, "argmax");
+namespace {
+
+// The index of the first element along an axis that `better` puts before all others; NaN comes before every number.
+template <class T, class Better>
+Tensor<std::int64_t> best_index(const char* op, const Tensor<T>& x, int axis, bool keepdims, Better better) {
+  const Plan plan(op, x.shape(), axis, x.strides(), keepdims);
+  require<ShapeError>(plan.count > 0 || plan.out.numel() == 0, "{}: shape {} has nothing along axis {}", op,
+                      x.shape(), axis);
+  Buffer<std::int64_t> y(plan.out, op);
   std::int64_t k = 0;
   kernels::for_each_element(
       plan.axes.kept_rank, plan.axes.kept_sizes, plan.axes.kept_strides, [&](std::int64_t offset) {
@@ -215,11 +235,22 @@ Tensor<std::int64_t> argmax(const Tensor<T>& x, int axis, bool keepdims) {
         std::int64_t best = 0;
         for (std::int64_t i = 1; i < plan.count; ++i) {
           const T v = row[i * plan.axes.gone_strides[0]], winner = row[best * plan.axes.gone_strides[0]];
-          if (v > winner || (v != v && winner == winner)) best = i;
+          if (better(v, winner) || (v != v && winner == winner)) best = i;
         }
         y[k++] = best;
       });
   return y;
+}
+
+}  // namespace
+
+template <class T>
+Tensor<std::int64_t> argmax(const Tensor<T>& x, int axis, bool keepdims) {
+  return best_index("argmax", x, axis, keepdims, [](T v, T best) { return v > best; });
+}
+template <class T>
+Tensor<std::int64_t> argmin(const Tensor<T>& x, int axis, bool keepdims) {
+  return best_index("argmin", x, axis, keepdims, [](T v, T best) { return v < best; });
 }
 
 #define TAPEHEAD_REDUCE(T)                                              \
@@ -230,9 +261,10 @@ Tensor<std::int64_t> argmax(const Tensor<T>& x, int axis, bool keepdims) {
   template Tensor<T> std_dev(const Tensor<T>&, const Axes&, int, bool); \
   template Tensor<T> norm(const Tensor<T>&, const Axes&, bool);         \
   template Tensor<T> sum_to(const Tensor<T>&, const Shape&);
-#define TAPEHEAD_SUM(T)                                        \
-  template Tensor<T> sum(const Tensor<T>&, const Axes&, bool); \
-  template Tensor<std::int64_t> argmax(const Tensor<T>&, int, bool);
+#define TAPEHEAD_SUM(T)                                              \
+  template Tensor<T> sum(const Tensor<T>&, const Axes&, bool);       \
+  template Tensor<std::int64_t> argmax(const Tensor<T>&, int, bool); \
+  template Tensor<std::int64_t> argmin(const Tensor<T>&, int, bool);
 TAPEHEAD_REDUCE(float)
 TAPEHEAD_REDUCE(double)
 TAPEHEAD_SUM(float)

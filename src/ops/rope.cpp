@@ -1,14 +1,12 @@
 #include "tapehead/ops/rope.hpp"
 
-#include <fmt/format.h>
-
 #include <cmath>
 #include <vector>
 
 #include "kernels/parallel.hpp"
+#include "kernels/require.hpp"
 #include "kernels/walk.hpp"
 #include "tapehead/autograd/tape.hpp"
-#include "tapehead/kernels/error.hpp"
 #include "tapehead/ops/arithmetic.hpp"
 #include "tapehead/ops/views.hpp"
 
@@ -62,15 +60,18 @@ const Op rope_op{"rope", "(y_i, y_i+D/2) = (x_i, x_i+D/2) turned by p θ^(-2i/D)
 template <class T>
 Real<T> rope(const Tensor<T>& x, const Tensor<std::int64_t>& positions, double theta) {
   if (x.rank() == 0 || x.size(-1) % 2 != 0)
-    throw ShapeError(fmt::format("rope: shape {}; the last axis is turned in pairs, so its size must be even",
-                                 x.shape().str()));
-  if (!broadcasts_to(positions.shape(), x.shape().without(x.rank() - 1)))
-    throw ShapeError(fmt::format("rope: positions {} for shape {}; they must broadcast to {}",
-                                 positions.shape().str(), x.shape().str(),
-                                 x.shape().without(x.rank() - 1).str()));
-  if (!(theta > 0)) throw ValueError(fmt::format("rope: theta {}; it must be positive", theta));
-  return record(rope_op, turned(x, positions, theta),
-                wrt(x, [positions, theta](const auto& dy) { return rope(dy, -positions, theta); }));
+    raise<ShapeError>("rope: shape {}; the last axis is turned in pairs, so its size must be even",
+                      x.shape());
+  const Shape rows = x.shape().without(x.rank() - 1);
+  if ((positions.rank() > 1 && positions.rank() != rows.rank()) || !broadcasts_to(positions.shape(), rows))
+    raise<ShapeError>(
+        "rope: positions {} for shape {}; they must have one axis, or {} axes, and broadcast to {}: a batch "
+        "with heads "
+        "takes (batch, 1, L)",
+        positions.shape(), x.shape(), rows.rank(), rows);
+  if (!(theta > 0)) raise<ValueError>("rope: theta {}; it must be positive", theta);
+  const auto pullback = [theta](const auto& dy, const auto& at) { return rope(dy, -at, theta); };
+  return record(rope_op, turned(x, positions, theta), wrt(x, pullback, positions));
 }
 
 template Tensor<float> rope(const Tensor<float>&, const Tensor<std::int64_t>&, double);

@@ -1,11 +1,9 @@
 #include "tapehead/ops/views.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "autograd/recorded.hpp"
-#include "tapehead/kernels/error.hpp"
+#include "kernels/require.hpp"
 #include "tensor/copy.hpp"
 #include "tensor/elementwise.hpp"
 
@@ -23,17 +21,16 @@ Shape resolve(const Shape& from, Shape to) {
     if (to[axis] == -1 && open < 0)
       open = axis;
     else if (to[axis] == -1)
-      throw ShapeError(fmt::format("reshape: {} leaves two sizes open; only one may be -1", to.str()));
+      raise<ShapeError>("reshape: {} leaves two sizes open; only one may be -1", to);
   }
   if (open >= 0) {
     known = to.without(open).numel();
     if (known == 0 || count % known != 0)
-      throw ShapeError(
-          fmt::format("reshape: {} elements of shape {} do not divide into {}", count, from.str(), to.str()));
+      raise<ShapeError>("reshape: {} elements of shape {} do not divide into {}", count, from, to);
     to[open] = count / known;
   } else if (to.numel() != count) {
-    throw ShapeError(fmt::format("reshape: shape {} has {} elements and {} has {}; they must be equal",
-                                 from.str(), count, to.str(), to.numel()));
+    raise<ShapeError>("reshape: shape {} has {} elements and {} has {}; they must be equal", from, count, to,
+                      to.numel());
   }
   return to;
 }
@@ -101,8 +98,8 @@ const Op permute_op{"permute", "y = x with its axes in another order", "dx = dy 
 template <class E>
 Tensor<E> permute(const Tensor<E>& x, const std::vector<int>& axes) {
   if (static_cast<int>(axes.size()) != x.rank())
-    throw ShapeError(fmt::format("permute: {} axes for shape {}; name each of its {} once", axes.size(),
-                                 x.shape().str(), x.rank()));
+    raise<ShapeError>("permute: {} axes for shape {}; name each of its {} once", axes.size(), x.shape(),
+                      x.rank());
   Axes(axes).mask("permute", x.shape());
   Shape shape = x.shape(), back = x.shape();
   Strides strides = x.strides();
@@ -119,8 +116,7 @@ const Op slice_op{"slice", "y = x[start:stop:step] along an axis", "dx = zeros w
 template <class E>
 Tensor<E> slice(const Tensor<E>& x, int axis, std::int64_t start, std::int64_t stop, std::int64_t step) {
   axis = normalize_axis("slice", axis, x.shape());
-  if (step <= 0)
-    throw ValueError(fmt::format("slice: step {}; it must be positive (flip() turns an axis round)", step));
+  if (step <= 0) raise<ValueError>("slice: step {}; it must be positive (flip() turns an axis round)", step);
   const std::int64_t size = x.shape()[axis];
   const auto bound = [size](std::int64_t i) {
     return std::clamp<std::int64_t>(i < 0 ? i + size : i, 0, size);
@@ -144,8 +140,8 @@ Tensor<E> unslice(const Tensor<E>& x, const Shape& shape, int axis, std::int64_t
   const std::int64_t taken = x.rank() == shape.rank() ? x.shape()[axis] : -1;
   if (taken < 0 || x.shape() != shape.replaced(axis, taken) || step <= 0 || start < 0 ||
       (taken > 0 && (start >= shape[axis] || taken - 1 > (shape[axis] - 1 - start) / step)))
-    throw ShapeError(fmt::format("unslice: shape {} does not fit into {} along axis {} from {} by {}",
-                                 x.shape().str(), shape.str(), axis, start, step));
+    raise<ShapeError>("unslice: shape {} does not fit into {} along axis {} from {} by {}", x.shape(), shape,
+                      axis, start, step);
   auto y = zeros<E>(shape);
   const Strides strides = taken > 1 ? y.strides().replaced(axis, y.strides()[axis] * step) : y.strides();
   E* out = const_cast<E*>(y.data()) + (taken == 0 ? 0 : start * y.strides()[axis]);  // y is not shared yet
@@ -162,8 +158,8 @@ Tensor<E> select(const Tensor<E>& x, int axis, std::int64_t index) {
   axis = normalize_axis("select", axis, x.shape());
   const std::int64_t size = x.shape()[axis];
   if (index < -size || index >= size)
-    throw IndexError(fmt::format("select: index {} on axis {} of shape {}; it must be in {} to {}", index,
-                                 axis, x.shape().str(), -size, size - 1));
+    raise<IndexError>("select: index {} on axis {} of shape {}; it must be in {} to {}", index, axis,
+                      x.shape(), -size, size - 1);
   const std::int64_t at = index < 0 ? index + size : index;
   auto y = x.view(x.shape().without(axis), x.strides().without(axis), x.data() + at * x.strides()[axis]);
   return recorded(select_op, std::move(y), wrt(x, [from = x.shape(), axis, at](const auto& dy) {
@@ -185,8 +181,8 @@ const Op unsqueeze_op{"unsqueeze", "y = x with a new axis of size 1", "dx = dy w
 template <class E>
 Tensor<E> unsqueeze(const Tensor<E>& x, int axis) {
   if (axis < -x.rank() - 1 || axis > x.rank())
-    throw IndexError(fmt::format("unsqueeze: axis {} for shape {}; it must be in {} to {}", axis,
-                                 x.shape().str(), -x.rank() - 1, x.rank()));
+    raise<IndexError>("unsqueeze: axis {} for shape {}; it must be in {} to {}", axis, x.shape(),
+                      -x.rank() - 1, x.rank());
   if (axis < 0) axis += x.rank() + 1;
   return recorded(unsqueeze_op, x.view(x.shape().with(axis, 1), x.strides().with(axis, 0), x.data()),
                   wrt(x, [axis](const auto& dy) { return squeeze(dy, axis); }));
@@ -197,8 +193,8 @@ template <class E>
 Tensor<E> squeeze(const Tensor<E>& x, int axis) {
   axis = normalize_axis("squeeze", axis, x.shape());
   if (x.shape()[axis] != 1)
-    throw ShapeError(fmt::format("squeeze: axis {} of shape {} has size {}; only an axis of size 1 can go",
-                                 axis, x.shape().str(), x.shape()[axis]));
+    raise<ShapeError>("squeeze: axis {} of shape {} has size {}; only an axis of size 1 can go", axis,
+                      x.shape(), x.shape()[axis]);
   return recorded(squeeze_op, x.view(x.shape().without(axis), x.strides().without(axis), x.data()),
                   wrt(x, [axis](const auto& dy) { return unsqueeze(dy, axis); }));
 }
@@ -209,10 +205,10 @@ const Op broadcast_to_op{"broadcast_to", "y = x repeated along axes of size 1", 
 template <class E>
 Tensor<E> broadcast_to(const Tensor<E>& x, const Shape& shape) {
   if (!broadcasts_to(x.shape(), shape))
-    throw ShapeError(fmt::format(
+    raise<ShapeError>(
         "broadcast_to: shape {} does not broadcast to {}; aligned from the right, each size must be equal, "
         "or 1 in the tensor",
-        x.shape().str(), shape.str()));
+        x.shape(), shape);
   shape.numel();
   return recorded(broadcast_to_op, x.view(shape, broadcast_strides(x.shape(), x.strides(), shape), x.data()),
                   wrt(x, [](const auto& dy) { return dy; }));
@@ -250,8 +246,8 @@ Tensor<E> Tensor<E>::squeeze(int axis) const {
 template <class E>
 Tensor<E> Tensor<E>::T() const {
   if (rank() != 2)
-    throw ShapeError(fmt::format(
-        "T: shape {}; T() transposes a matrix (rank 2), mT(x) the last two axes of any rank", shape().str()));
+    raise<ShapeError>("T: shape {}; T() transposes a matrix (rank 2), mT(x) the last two axes of any rank",
+                      shape());
   return tapehead::transpose(*this, 0, 1);
 }
 

@@ -62,14 +62,14 @@ struct Point : nn::Module<Point, float> {
     visit("at", at);
   }
 };
-constexpr std::size_t in_W = 6, all = 8;
+constexpr std::size_t in_W = 6, in_model = 8;
 
 // Both sides compute the same few products and sums, perhaps contracted differently: some ε of the largest
 // value, 3.
 bool close(const std::vector<double>& a, const std::vector<double>& b) {
-  for (std::size_t i = 0; i < all; ++i)
+  for (std::size_t i = 0; i < in_model; ++i)
     if (!(std::abs(a[i] - b[i]) <= 1e-14)) return false;
-  return a.size() == all && b.size() == all;
+  return a.size() == in_model && b.size() == in_model;
 }
 
 }  // namespace
@@ -81,10 +81,10 @@ TEST_CASE("SGD: plain, with momentum, weight decay and nesterov") {
         if (nesterov && momentum == 0) continue;
         Model model;
         SGD<double> optimizer{.lr = 0.05, .momentum = momentum, .weight_decay = decay, .nesterov = nesterov};
-        std::vector<double> p = model.values(), buffer(all, 0);
+        std::vector<double> p = model.values(), buffer(in_model, 0);
         for (int step = 0; step < 4; ++step) {
           const auto g = model.gradient_values();
-          for (std::size_t i = 0; i < all; ++i) {
+          for (std::size_t i = 0; i < in_model; ++i) {
             const double d = g[i] + decay * p[i];
             buffer[i] = step == 0 ? d : momentum * buffer[i] + d;
             p[i] -= 0.05 * (nesterov ? d + momentum * buffer[i] : buffer[i]);
@@ -103,11 +103,11 @@ TEST_CASE("Adam and AdamW: torch's formulas, with decay on all parameters or on 
         Model model;
         optimizer.state.clear();
         optimizer.weight_decay = decay, optimizer.decay_vectors = vectors;
-        std::vector<double> p = model.values(), m(all, 0), v(all, 0);
+        std::vector<double> p = model.values(), m(in_model, 0), v(in_model, 0);
         for (int step = 1; step <= 4; ++step) {
           optimizer.lr = 0.1 / step;  // a schedule is an assignment
           const auto g = model.gradient_values();
-          for (std::size_t i = 0; i < all; ++i) {
+          for (std::size_t i = 0; i < in_model; ++i) {
             const double wd = vectors || i < in_W ? decay : 0, d = decoupled ? g[i] : g[i] + wd * p[i];
             if (decoupled) p[i] *= 1 - optimizer.lr * wd;
             m[i] = 0.8 * m[i] + 0.2 * d;

@@ -39,11 +39,13 @@ TEST_CASE("dropout: drawn masks") {
 TEST_CASE("dropout: what it refuses") {
   TorchRandom rng(0);
   const auto x = ones<double>({2, 3});
-  CHECK(message<ValueError>([&] { dropout(x, -0.1, rng); }) == "dropout: p -0.1; it is a share, 0 to 1"sv);
-  CHECK(message<ValueError>([&] { dropout(x, 1.1, rng); }) == "dropout: p 1.1; it is a share, 0 to 1"sv);
+  CHECK(message<ValueError>([&] { dropout(x, -0.1, rng); }) ==
+        "dropout: p -0.1; it is a probability, so it must be in [0, 1]"sv);
+  CHECK(message<ValueError>([&] { dropout(x, 1.1, rng); }) ==
+        "dropout: p 1.1; it is a probability, so it must be in [0, 1]"sv);
   CHECK(message<ValueError>([&] {
           dropout(x, std::nan(""), ones<bool>({2, 3}));
-        }) == "dropout: p nan; it is a share, 0 to 1"sv);
+        }) == "dropout: p nan; it is a probability, so it must be in [0, 1]"sv);
   CHECK(message<ShapeError>([&] { dropout(x, 0.5, ones<bool>({2})); }) ==
         "dropout: a mask of shape (2,) does not broadcast to the tensor's shape (2, 3)"sv);
 }

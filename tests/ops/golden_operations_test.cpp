@@ -189,11 +189,16 @@ const std::vector<Call<T>>& calls() {
                                .reduction = c.reduction()});
        }},
       {"mse_loss", [](const C& c) { return mse_loss(c("x"), c("target"), c.reduction()); }},
-      {"einsum",
+      {"einsum",  // as the products they are
        [](const C& c) {
-         const std::string equation = c.attrs.text("equation");
-         return c.has("b") ? einsum(equation, c("a"), c("b")) : einsum(equation, c("a"));
+         const bool transposed = c.attrs.text("equation") != "bhqk,bhkd->bhqd";
+         return matmul(c("a"), transposed ? mT(c("b")) : c("b"));
        }},
+      {"sin", [](const C& c) { return sin(c("x")); }},
+      {"cos", [](const C& c) { return cos(c("x")); }},
+      {"expm1", [](const C& c) { return expm1(c("x")); }},
+      {"log1p", [](const C& c) { return log1p(c("x")); }},
+      {"softmax_backward", [](const C& c) { return softmax_backward(c("A"), c("dA"), c.axis("dim")); }},
       {"rope", [](const C& c) { return rope(c("x"), c.index("pos"), c.attrs.number("theta")); }},
       {"dropout", [](const C& c) { return dropout(c("x"), c.attrs.number("p"), c.mask("keep")); }},
   };
@@ -292,10 +297,10 @@ TEST_CASE("operations: PyTorch's and NumPy's answers, values and gradients, in d
 }
 
 TEST_CASE("every operation has a golden case") {
-  // Held to PyTorch's answers in golden_attention_test.cpp, as attention itself.
-  const std::set<std::string> golden_attention{"flash_attention", "flash_attention_qkvpacked",
-                                               "flex_attention", "flash_attention_varlen",
-                                               "fused_attention_gradient"};
+  // Attention is compared with PyTorch in golden_attention_test.cpp, and the gradient of a norm's bias as layer_norm's.
+  const std::set<std::string> golden_attention{"norm_bias_backward",        "flash_attention",
+                                               "flash_attention_qkvpacked", "flex_attention",
+                                               "flash_attention_varlen",    "fused_attention_gradient"};
   for (const Op* op : all_operations()) {
     const std::string name = op->name;
     if (name.rfind("test: ", 0) == 0) continue;  // those that tests define

@@ -209,7 +209,6 @@ TEST_CASE("indexing: what it refuses") {
 }
 
 TEST_CASE("indexing: gradients of repeated indices accumulate") {
-  using Index = Tensor<std::int64_t>;
   CHECK(gradient(
             [](const auto& x) {
               return sum(gather(x, 0, Index{0, 0}) * Tensor<double>{0.2, 0.3});

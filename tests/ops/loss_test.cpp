@@ -75,7 +75,7 @@ TEST_CASE("mse_loss: shapes must be equal; reductions; nothing at all") {
   const Tensor<double> column{{1}, {2}}, row{1, 2};
   CHECK(message<ShapeError>([&] { mse_loss(column, row); }) ==
         "mse_loss: shapes (2, 1) and (2,); they must be equal: reshape one of them (broadcasting would "
-        "compare each with each)"sv);
+        "compare every element with every other)"sv);
   CHECK(mse_loss(row, Tensor<double>{0, 4}).item() == 2.5);
   CHECK(mse_loss(row, Tensor<double>{0, 4}, Reduction::sum).item() == 5);
   CHECK(equal(mse_loss(row, Tensor<double>{0, 4}, Reduction::none), Tensor<double>{1, 4}));
@@ -104,7 +104,7 @@ TEST_CASE("cross_entropy: what it refuses") {
         }).find("cross_entropy: target -1 in row 0") == 0);
   CHECK(message<ValueError>([&] {
           cross_entropy(x, Index{0, 0}, {.label_smoothing = 1.5});
-        }) == "cross_entropy: label_smoothing 1.5; it is a share, 0 to 1"sv);
+        }) == "cross_entropy: label_smoothing 1.5; it is a probability, so it must be in [0, 1]"sv);
 }
 
 TEST_CASE("loss: a loss does not broadcast") {
@@ -116,4 +116,17 @@ TEST_CASE("loss: a loss does not broadcast") {
       CHECK_THROWS_AS(mse_loss(zeros<double>(shape), row, how), ShapeError);
   CHECK_THROWS_AS(cross_entropy(zeros<double>({2, 3}), zeros<std::int64_t>({1})), ShapeError);
   CHECK_THROWS_AS(cross_entropy(zeros<double>({2, 3}), zeros<std::int64_t>({2, 1})), ShapeError);
+}
+
+TEST_CASE_TEMPLATE("cross_entropy: large scores keep the logarithm", T, float, double) {
+  const T large = std::is_same_v<T, float> ? T(1e17) : T(1e15);
+  const auto same = full<T>({1, 2}, large);
+  for (const Reduction reduction : {Reduction::mean, Reduction::sum, Reduction::none}) {
+    CHECK(sum(cross_entropy(same, Index{1}, {.reduction = reduction})).item() ==
+          doctest::Approx(std::log(2.0)));
+    CHECK(sum(cross_entropy(same, Index{1}, {.label_smoothing = 0.5, .reduction = reduction})).item() ==
+          doctest::Approx(std::log(2.0)));
+  }
+  CHECK(cross_entropy(-same, Index{0}).item() == doctest::Approx(std::log(2.0)));
+  CHECK(log_softmax(same, -1).at({0, 1}) == doctest::Approx(-std::log(2.0)));
 }

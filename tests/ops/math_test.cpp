@@ -1,5 +1,8 @@
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numbers>
+#include <type_traits>
 
 #include "tapehead/tapehead.hpp"
 #include "testing.hpp"
@@ -26,4 +29,101 @@ TEST_CASE_TEMPLATE("math: NaN goes through relu, and through whatever chooses", 
       CHECK((std::isnan(max(x).item()) && std::isnan(min(x).item()) && argmax(x).item() == at));
       CHECK((std::isnan(max(x.reshape({size, 1}), 0).item()) && std::isnan(sum(x).item())));
     }
+}
+
+namespace {
+
+// Derivatives in long double, in forms that lose nothing in the tails.
+using Wide = long double;
+Wide logistic(Wide x) { return 1 / (1 + std::exp(-x)); }
+Wide bell(Wide x) {
+  return std::exp(-x * x / 2) * std::numbers::inv_sqrtpi_v<Wide> / std::numbers::sqrt2_v<Wide>;
+}
+Wide gate_slope(Wide x, Wide v, Wide slope) { return logistic(v) * (1 + x * logistic(-v) * slope); }
+Wide tanh_argument(Wide x) {
+  return 2 * std::numbers::sqrt2_v<Wide> * std::numbers::inv_sqrtpi_v<Wide> * (x + 0.044715L * x * x * x);
+}
+Wide tanh_argument_slope(Wide x) {
+  return 2 * std::numbers::sqrt2_v<Wide> * std::numbers::inv_sqrtpi_v<Wide> * (1 + 3 * 0.044715L * x * x);
+}
+
+template <class T>
+struct Derivative {
+  const char* name;
+  Tensor<T> (*f)(const Tensor<T>&);
+  Wide (*exact)(Wide);
+  Wide (*terms)(Wide);  // the larger of the two terms where the derivative crosses 0, or null
+  double low, high;
+};
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("math: derivatives keep their digits over the whole range, to 8 units in the last place",
+                   T, float, double) {
+  if (std::numeric_limits<Wide>::digits <= std::numeric_limits<double>::digits)
+    return;  // nothing exact to compare with
+  using X = Tensor<T>;
+  const Derivative<T> all[] = {
+      {"exp", [](const X& x) { return exp(x); }, [](Wide x) { return std::exp(x); }, nullptr, -80, 80},
+      {"expm1", [](const X& x) { return expm1(x); }, [](Wide x) { return std::exp(x); }, nullptr, -80, 80},
+      {"log", [](const X& x) { return log(x); }, [](Wide x) { return 1 / x; }, nullptr, 1e-30, 1e30},
+      {"log1p", [](const X& x) { return log1p(x); }, [](Wide x) { return 1 / (1 + x); }, nullptr, -0.999,
+       100},
+      {"sqrt", [](const X& x) { return sqrt(x); }, [](Wide x) { return 1 / (2 * std::sqrt(x)); }, nullptr,
+       1e-30, 1e30},
+      {"tanh", [](const X& x) { return tanh(x); },
+       [](Wide x) { return 4 * logistic(2 * x) * logistic(-2 * x); }, nullptr, -43, 43},
+      {"sigmoid", [](const X& x) { return sigmoid(x); }, [](Wide x) { return logistic(x) * logistic(-x); },
+       nullptr, -87, 87},
+      {"erf", [](const X& x) { return erf(x); },
+       [](Wide x) { return 2 * std::numbers::inv_sqrtpi_v<Wide> * std::exp(-x * x); }, nullptr, -9.3, 9.3},
+      {"gelu", [](const X& x) { return gelu(x); },
+       [](Wide x) { return std::erfc(-x / std::numbers::sqrt2_v<Wide>) / 2 + x * bell(x); },
+       [](Wide x) { return std::erfc(-x / std::numbers::sqrt2_v<Wide>) / 2; }, -13.1, 13},
+      {"gelu by tanh", [](const X& x) { return gelu(x, Gelu::tanh); },
+       [](Wide x) { return gate_slope(x, tanh_argument(x), tanh_argument_slope(x)); },
+       [](Wide x) { return logistic(tanh_argument(x)); }, -9.6, 13},
+      {"silu", [](const X& x) { return silu(x); }, [](Wide x) { return gate_slope(x, x, 1); },
+       [](Wide x) { return logistic(x); }, -85, 85},
+  };
+  for (const auto& d : all) {
+    CAPTURE(d.name);
+    constexpr int n = 20'011;
+    Buffer<T> points({n});
+    for (int i = 0; i < n; ++i) points[i] = static_cast<T>(d.low + (d.high - d.low) * i / (n - 1));
+    const X x(std::move(points));
+    const X slope = gradient([&](const X& at) { return sum(d.f(at)); }, x);
+    double worst = 0, at = 0;
+    for (std::int64_t i = 0; i < n; ++i) {
+      const Wide v = static_cast<Wide>(x.data()[i]), exact = d.exact(v);
+      // Float is computed in double where its terms cancel, double is not: there the terms' own size counts.
+      const bool cancels = d.terms != nullptr && std::is_same_v<T, double>;
+      const Wide size = cancels ? std::max(std::abs(exact), std::abs(d.terms(v))) : std::abs(exact);
+      if (std::abs(exact) < static_cast<Wide>(std::numeric_limits<T>::min())) continue;
+      const Wide unit = size * static_cast<Wide>(std::numeric_limits<T>::epsilon());
+      const auto error = static_cast<double>(std::abs(static_cast<Wide>(slope.data()[i]) - exact) / unit);
+      if (error > worst) worst = error, at = static_cast<double>(v);
+    }
+    CHECK_MESSAGE(worst <= 8, d.name << " at " << at << ": " << worst << " units");
+  }
+}
+
+TEST_CASE("math: isnan, isfinite") {
+  const double inf = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
+  const Tensor<double> x{1, nan, inf, -inf, 0};
+  CHECK(equal(isnan(x), Tensor<bool>{false, true, false, false, false}));
+  CHECK(equal(isfinite(x), Tensor<bool>{true, false, false, false, true}));
+}
+
+TEST_CASE_TEMPLATE("math: slopes at infinities are the limits", T, float, double) {
+  const auto slopes = [](auto f) {
+    return gradient([&](const Tensor<T>& x) { return sum(f(x)); },
+                    Tensor<T>{std::numeric_limits<T>::infinity(), -std::numeric_limits<T>::infinity()});
+  };
+  CHECK(equal(slopes([](const auto& x) { return tanh(x); }), Tensor<T>{0, 0}));
+  CHECK(equal(slopes([](const auto& x) { return sigmoid(x); }), Tensor<T>{0, 0}));
+  CHECK(equal(slopes([](const auto& x) { return erf(x); }), Tensor<T>{0, 0}));
+  CHECK(equal(slopes([](const auto& x) { return gelu(x); }), Tensor<T>{1, 0}));
+  CHECK(equal(slopes([](const auto& x) { return gelu(x, Gelu::tanh); }), Tensor<T>{1, 0}));
+  CHECK(equal(slopes([](const auto& x) { return silu(x); }), Tensor<T>{1, 0}));
 }

@@ -112,13 +112,13 @@ TEST_CASE("norm: NaN and infinity stay in their row; empty shapes; views as weig
 TEST_CASE("norm: what it refuses") {
   const auto x = zeros<double>({2, 3});
   CHECK(message<ShapeError>([&] { layer_norm(scalar(1.0)); }) ==
-        "layer_norm: a zero-dimensional tensor; it normalises along the last axis"sv);
+        "layer_norm: a zero-dimensional tensor has no last axis to normalise along"sv);
   CHECK(message<ShapeError>([&] { layer_norm(x, ones<double>({2})); }) ==
-        "layer_norm: a weight of shape (2,) for shape (2, 3); it must be (3,)"sv);
+        "layer_norm: a weight of shape (2,) for an input of shape (2, 3); it must be (3,)"sv);
   CHECK(message<ShapeError>([&] { layer_norm(x, {}, ones<double>({1})); }) ==
-        "layer_norm: a bias of shape (1,) for shape (2, 3); it must be (3,)"sv);
+        "layer_norm: a bias of shape (1,) for an input of shape (2, 3); it must be (3,)"sv);
   CHECK(message<ShapeError>([&] { rms_norm(x, Tensor<double>()); }) ==
-        "rms_norm: a weight of shape (0,) for shape (2, 3); it must be (3,)"sv);
+        "rms_norm: a weight of shape (0,) for an input of shape (2, 3); it must be (3,)"sv);
   CHECK(message<ValueError>([&] { rms_norm(x, {}, -1); }) == "rms_norm: eps -1; it must not be negative"sv);
 }
 

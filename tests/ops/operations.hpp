@@ -75,16 +75,21 @@ template <class F>
 Operation elementwise(const char* name, const std::vector<Tensor<double>>& inputs, F f) {
   return {name, inputs, f, f, true};
 }
+// One that is reached by several records.
+template <class F>
+Operation in_steps(const char* name, const std::vector<Tensor<double>>& inputs, F f) {
+  Operation made = operation(name, inputs, f);
+  made.records = 2;
+  return made;
+}
 // One that is reached by a backward pass through another: on the outer tape it is the second of two records.
 template <class F>
 Operation backward_of(const char* name, const std::vector<Tensor<double>>& inputs, F) {
-  Operation made = operation(name, inputs, [](auto x, auto dy) {
+  return in_steps(name, inputs, [](auto x, auto dy) {
     Tape<typename decltype(x)::element> tape;
     tape.watch(x);
     return tape.backward(F()(x), dy)[x];
   });
-  made.records = 2;
-  return made;
 }
 
 inline std::vector<Operation> arithmetic_rows() {
@@ -112,7 +117,11 @@ inline std::vector<Operation> math_rows() {
   static const Tensor<bool> heads = coins({2, 3, 5}), rows = coins({3, 5});
   return {
       elementwise("exp", {draw({3, 5})}, [](auto x) { return exp(x); }),
+      elementwise("expm1", {draw({3, 5})}, [](auto x) { return expm1(x); }),
       elementwise("log", {positive({3, 5})}, [](auto x) { return log(x); }),
+      elementwise("log1p", {positive({3, 5})}, [](auto x) { return log1p(x); }),
+      elementwise("sin", {draw({3, 5})}, [](auto x) { return sin(x); }),
+      elementwise("cos", {draw({3, 5})}, [](auto x) { return cos(x); }),
       elementwise("sqrt", {positive({3, 5})}, [](auto x) { return sqrt(x); }),
       elementwise("abs", {draw({3, 5})}, [](auto x) { return abs(x); }),
       elementwise("tanh", {draw({3, 5})}, [](auto x) { return tanh(x); }),
@@ -122,6 +131,10 @@ inline std::vector<Operation> math_rows() {
       elementwise("gelu", {draw({3, 5})}, [](auto x) { return gelu(x); }),
       elementwise("gelu_tanh", {draw({3, 5})}, [](auto x) { return gelu(x, Gelu::tanh); }),
       elementwise("silu", {draw({3, 5})}, [](auto x) { return silu(x); }),
+      backward_of("gaussian", {draw({3, 5}), draw({3, 5})}, [](auto x) { return erf(x); }),
+      backward_of("gelu_backward", {draw({3, 5}), draw({3, 5})}, [](auto x) { return gelu(x); }),
+      backward_of("gate_backward", {draw({3, 5}), draw({3, 5})}, [](auto x) { return silu(x); }),
+      backward_of("gate_backward", {draw({3, 5}), draw({3, 5})}, [](auto x) { return gelu(x, Gelu::tanh); }),
       elementwise("clamp", {draw({3, 5})}, [](auto x) { return clamp(x, -0.5, 0.75); }),
       operation("where", {draw({3, 1}), draw({5})}, [](auto a, auto b) { return where(heads, a, b); }),
       operation("masked_fill", {draw({2, 3, 5})}, [](auto x) { return masked_fill(x, rows, -7); }),
@@ -162,9 +175,8 @@ inline std::vector<Operation> view_rows() {
                 [](auto a, auto b, auto c) {
                   return stack(std::vector{a, b, c}, 1);
                 }),
-      operation("contiguous", {draw({3, 5})}, [](auto x) { return contiguous(x.T()); }),
+      operation("clone", {draw({3, 5})}, [](auto x) { return clone(x); }),
   };
-  rows.back().records = 2;
   return rows;
 }
 
@@ -200,6 +212,8 @@ inline std::vector<Operation> reduction_rows() {
       operation("cumsum", {draw({2, 3, 5})}, [](auto x) { return cumsum(x, 1); }),
       operation("softmax", {draw({2, 3, 5})}, [](auto x) { return softmax(x, -1); }),
       operation("softmax", {draw({2, 3, 5})}, [](auto x) { return softmax(x, 0); }),
+      operation("softmax_backward", {draw({2, 3, 5}), draw({2, 3, 5})},
+                [](auto a, auto da) { return softmax_backward(a, da, 1); }),
       operation("log_softmax", {draw({2, 3, 5})}, [](auto x) { return log_softmax(x, 1); }),
       operation("logsumexp", {draw({2, 3, 5})}, [](auto x) { return logsumexp(x, 1); }),
       operation("logsumexp", {draw({2, 3, 5})}, [](auto x) { return logsumexp(x, -1, true); }),
@@ -229,8 +243,38 @@ inline std::vector<Operation> product_rows() {
                 [](auto x, auto w, auto b) { return layer_norm(x, w, b); }),
       operation("layer_norm", {draw({3, 5})}, [](auto x) { return layer_norm(x); }),
       operation("rms_norm", {draw({2, 3, 5}), draw({5})}, [](auto x, auto w) { return rms_norm(x, w); }),
-      backward_of("layer_norm_pull", {draw({3, 5}), draw({3, 5})}, [](auto x) { return layer_norm(x); }),
-      backward_of("rms_norm_pull", {draw({3, 5}), draw({3, 5})}, [](auto x) { return rms_norm(x); }),
+      backward_of("layer_norm_backward", {draw({3, 5}), draw({3, 5})}, [](auto x) { return layer_norm(x); }),
+      backward_of("rms_norm_backward", {draw({3, 5}), draw({3, 5})}, [](auto x) { return rms_norm(x); }),
+      in_steps("layer_norm_backward", {draw({3, 5}), draw({5}), draw({3, 5})},
+               [](auto x, auto w, auto dy) {
+                 Tape<typename decltype(x)::element> tape;
+                 tape.watch(x);
+                 return tape.backward(layer_norm(x, w), dy)[x];
+               }),
+      in_steps("norm_weight_backward", {draw({3, 5}), draw({3, 5})},
+               [](auto x, auto dy) {
+                 using T = typename decltype(x)::element;
+                 const auto w = ones<T>({5});
+                 Tape<T> tape;
+                 tape.watch(w);
+                 return tape.backward(layer_norm(x, w), dy)[w];
+               }),
+      in_steps("norm_weight_backward", {draw({3, 5}), draw({3, 5})},
+               [](auto x, auto dy) {
+                 using T = typename decltype(x)::element;
+                 const auto w = ones<T>({5});
+                 Tape<T> tape;
+                 tape.watch(w);
+                 return tape.backward(rms_norm(x, w), dy)[w];
+               }),
+      in_steps("norm_bias_backward", {draw({3, 5})},
+               [](auto dy) {
+                 using T = typename decltype(dy)::element;
+                 const auto b = ones<T>({5});
+                 Tape<T> tape;
+                 tape.watch(b);
+                 return tape.backward(layer_norm(ones_like(dy), b, b), dy)[b];
+               }),
   };
 }
 
@@ -267,6 +311,15 @@ inline std::vector<Operation> indexing_rows() {
           [](auto x) {
             return cross_entropy(x, Index{0, 3, 4, 2}, {.label_smoothing = 0.1, .reduction = Reduction::sum});
           }),
+      backward_of("cross_entropy_backward", {draw({4, 5}), draw({})},
+                  [](auto x) {
+                    return cross_entropy(x, Index{0, -100, 4, 2}, {.label_smoothing = 0.1});
+                  }),
+      backward_of("cross_entropy_backward", {draw({2, 3, 5}), draw({2, 3})},
+                  [](auto x) {
+                    return cross_entropy(x, Index{{0, 9, 4}, {2, 1, 9}},
+                                         {.ignore_index = 9, .reduction = Reduction::none});
+                  }),
       operation("mse_loss", {draw({3, 5}), draw({3, 5})}, [](auto x, auto t) { return mse_loss(x, t); }),
       operation("mse_loss", {draw({3, 5}), draw({3, 5})},
                 [](auto x, auto t) { return mse_loss(x, t, Reduction::none); }),

@@ -152,7 +152,7 @@ inline std::vector<Kind> line_kinds() {
   };
 }
 
-// Two matrices by letters: one equation for matmul in all its forms, and for einsum.
+// A product by letters, as in einsum: one equation for matmul in all its forms.
 inline Array contracted(const std::string& equation, const Array& a, const Array& b) {
   const std::size_t comma = equation.find(','), arrow = equation.find("->");
   const std::string in_a = equation.substr(0, comma), in_b = equation.substr(comma + 1, arrow - comma - 1),
@@ -194,28 +194,6 @@ inline bool propose_matmul(Chooser& c, Node& n) {
   return true;
 }
 
-inline bool propose_einsum(Chooser& c, Node& n) {
-  const int a = c.any();
-  const Shape& s = c.shape_of(a);
-  if (s.rank() > 3) return false;
-  std::string in_a, in_b, out;
-  Shape other;
-  for (int axis = 0; axis < s.rank(); ++axis) {
-    const char letter = static_cast<char>('p' + axis);
-    in_a += letter;
-    const auto place = [&](std::string& names) {
-      names.insert(u(c.below(static_cast<std::int64_t>(names.size()) + 1)), 1, letter);
-    };
-    if (c.one_in(2)) in_b += letter, other = other.with(other.rank(), s[axis]);
-    if (c.one_in(2)) place(out);
-  }
-  if (c.one_in(2))
-    in_b += 'x', other = other.with(other.rank(), 1 + c.below(3)), out += c.one_in(3) ? "" : "x";
-  n.in = {a, c.leaf(other)};
-  n.text = in_a + "," + in_b + "->" + out;
-  return true;
-}
-
 inline bool scatter_inputs(Chooser& c, Node& n, bool rows) {
   if (!indexed(c, n, rows)) return false;
   n.in.push_back(
@@ -237,8 +215,6 @@ inline std::vector<Kind> joint_kinds() {
   return {
       kind("matmul", "matmul($a, $b)", propose_matmul, product,
            [](const Node&, const Xs& x) { return matmul(x[0], x[1]); }),
-      kind("einsum", "einsum(\"$t\", $a, $b)", propose_einsum, product,
-           [](const Node& n, const Xs& x) { return einsum(n.text, x[0], x[1]); }),
       kind(
           "scatter_add", "scatter_add($a, $0, $i, $b)",
           [](Chooser& c, Node& n) { return scatter_inputs(c, n, false); }, add_at,

@@ -57,6 +57,19 @@ TEST_CASE("rope: what it refuses") {
   CHECK(message<ShapeError>([&] { rope(scalar(1.0), Index{0}); }).find("rope: shape ()") == 0);
   CHECK(message<ShapeError>([&] {
           rope(x, Index{0, 1});
-        }) == "rope: positions (2,) for shape (2, 3, 4); they must broadcast to (2, 3)"sv);
+        }) ==
+        "rope: positions (2,) for shape (2, 3, 4); they must have one axis, or 2 axes, and broadcast to (2, "
+        "3): a batch "
+        "with heads takes (batch, 1, L)"sv);
   CHECK(message<ValueError>([&] { rope(x, Index{0, 1, 2}, -1); }) == "rope: theta -1; it must be positive"sv);
+}
+
+TEST_CASE("rope: positions of a batch are never taken for positions of heads") {
+  NumpyRandom rng(3);
+  const auto x = rng.randn({2, 2, 3, 4});  // (batch, heads, L, D)
+  const Index by_batch{{0, 1, 2}, {5, 6, 7}};
+  CHECK_THROWS_AS(rope(x, by_batch), ShapeError);
+  const auto y = rope(x, by_batch.reshape({2, 1, 3}));
+  for (std::int64_t b = 0; b < 2; ++b) CHECK(equal(y[b], rope(x[b], by_batch[b])));
+  CHECK(equal(rope(x[0], by_batch)[1], rope(x[0][1], by_batch[1])));  // one axis less than x: no doubt
 }

@@ -8,7 +8,7 @@ namespace tapehead {
 
 template <class T>
 Tensor<T> sum(const Tensor<T>& x, const Axes& axes = {}, bool keepdims = false);
-/// Over nothing it is NaN.
+/// The mean over nothing is NaN.
 template <class T>
 Real<T> mean(const Tensor<T>& x, const Axes& axes = {}, bool keepdims = false);
 /// The largest (smallest) element; NaN where any is. The gradient is split evenly among equal winners. Throws
@@ -32,9 +32,18 @@ Real<T> norm(const Tensor<T>& x, const Axes& axes = {}, bool keepdims = false);
 template <class T>
 Real<T> sum_to(const Tensor<T>& x, const Shape& shape);
 
-/// The index of the first largest element along an axis; the first NaN counts as largest. ShapeError on an
-/// empty axis.
+/// The index of the first largest (smallest) element along an axis; the first NaN comes before every number. ShapeError on an empty
+/// axis.
 template <class T>
 Tensor<std::int64_t> argmax(const Tensor<T>& x, int axis = -1, bool keepdims = false);
+template <class T>
+Tensor<std::int64_t> argmin(const Tensor<T>& x, int axis = -1, bool keepdims = false);
+
+/// Of bool: how many elements are true, and what part of them; whether any is, and whether all are. So the accuracy of a
+/// classifier is mean(argmax(logits) == target).
+Tensor<std::int64_t> sum(const Tensor<bool>& x, const Axes& axes = {}, bool keepdims = false);
+Tensor<double> mean(const Tensor<bool>& x, const Axes& axes = {}, bool keepdims = false);
+Tensor<bool> any(const Tensor<bool>& x, const Axes& axes = {}, bool keepdims = false);
+Tensor<bool> all(const Tensor<bool>& x, const Axes& axes = {}, bool keepdims = false);
 
 }  // namespace tapehead

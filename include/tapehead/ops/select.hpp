@@ -3,15 +3,23 @@
 
 #include "tapehead/tensor/tensor.hpp"
 
-// Choosing between values by a mask. What is not chosen is not touched: its NaN or infinity goes nowhere,
-// forward or backward.
+// Choosing between values by a mask. A value that is not chosen is never read into the result: its NaN or infinity reaches
+// neither the result nor a gradient.
 
 namespace tapehead {
 
-/// a where the mask is true, b elsewhere; the three shapes broadcast. The gradient of each goes where it was
-/// chosen.
+/// a where the mask is true, b elsewhere; the three shapes broadcast, and a or b may be a number. Each receives the gradient where
+/// it was chosen.
 template <class E>
 Tensor<E> where(const Tensor<bool>& mask, const Tensor<E>& a, const Tensor<E>& b);
+template <class E, Number N>
+Tensor<E> where(const Tensor<bool>& mask, const Tensor<E>& a, N b) {
+  return where(mask, a, scalar<E>(static_cast<E>(b)));
+}
+template <class E, Number N>
+Tensor<E> where(const Tensor<bool>& mask, N a, const Tensor<E>& b) {
+  return where(mask, scalar<E>(static_cast<E>(a)), b);
+}
 /// `value` where the mask is true, x elsewhere. The mask broadcasts to x's shape; ShapeError where it does
 /// not.
 template <class E>

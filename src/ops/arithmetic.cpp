@@ -58,15 +58,11 @@ const Op div_op{"div", "c = a / b", "da = dc / b, db = -dc c / b", "broadcast"};
 template <class T>
 Real<T> div(const Tensor<T>& a, const Tensor<T>& b) {
   const auto c = map<T>("div", a, b, [](T x, T y) { return x / y; });
-  return record(div_op, c,
-                wrt(
-                    a, [](const auto& dc, const auto& divisor) { return dc / divisor; }, b),
-                wrt(
-                    b,
-                    [](const auto& dc, const auto& divisor, const auto& quotient) {
-                      return -(dc * quotient / divisor);
-                    },
-                    b, c));
+  const auto into_a = [](const auto& dc, const auto& divisor) { return dc / divisor; };
+  const auto into_b = [](const auto& dc, const auto& divisor, const auto& ratio) {
+    return -(dc * ratio / divisor);
+  };
+  return record(div_op, c, wrt(a, into_a, b), wrt(b, into_b, b, c));
 }
 
 const Op neg_op{"neg", "y = -x", "dx = -dy", "elementwise"};

@@ -23,9 +23,8 @@ Real<T> dropout(const Tensor<T>& x, double p, const Tensor<bool>& keep) {
   const T scale = p < 1 ? static_cast<T>(1 / (1 - p)) : T{0};
   auto y =
       detail::map<T>("dropout", x, keep, [scale](T v, bool k) { return k && scale != 0 ? v * scale : T{0}; });
-  return record(dropout_op, std::move(y),
-                wrt(
-                    x, [p](const auto& dy, const auto& kept) { return dropout(dy, p, kept); }, keep));
+  const auto pullback = [p](const auto& dy, const auto& kept) { return dropout(dy, p, kept); };
+  return record(dropout_op, std::move(y), wrt(x, pullback, keep));
 }
 
 template <class T>

@@ -141,13 +141,10 @@ Tensor<E> gather(const Tensor<E>& x, int axis, const Index& index) {
           x.data()[at[1] + strides[1][axis] * checked("gather", index.data()[at[2] + j * strides[2][axis]],
                                                       x.shape()[axis])];
   });
-  return recorded(gather_op, Tensor<E>(std::move(y)),
-                  wrt(
-                      x,
-                      [shape = x.shape(), axis](const auto& dy, const auto& places) {
-                        return scatter_add(nothing<E>(shape), axis, places, dy);
-                      },
-                      index));
+  const auto pullback = [shape = x.shape(), axis](const auto& dy, const auto& places) {
+    return scatter_add(nothing<E>(shape), axis, places, dy);
+  };
+  return recorded(gather_op, Tensor<E>(std::move(y)), wrt(x, pullback, index));
 }
 
 const Op scatter_add_op{"scatter_add", "y = x, y_i,index_ij += src_ij", "dx = dy, dsrc = gather(dy, index)"};
@@ -175,10 +172,9 @@ Real<T> scatter_add(const Tensor<T>& x, int axis, const Index& index, const Tens
     for (std::int64_t j = 0; j < n; ++j)
       line[place(j) * strides[0][axis]] = static_cast<T>(total[static_cast<std::size_t>(place(j))]);
   });
-  return record(
-      scatter_add_op, Tensor<T>(std::move(y)), wrt(x, [](const auto& dy) { return dy; }),
-      wrt(
-          src, [axis](const auto& dy, const auto& places) { return gather(dy, axis, places); }, index));
+  const auto into_src = [axis](const auto& dy, const auto& places) { return gather(dy, axis, places); };
+  return record(scatter_add_op, Tensor<T>(std::move(y)), wrt(x, [](const auto& dy) { return dy; }),
+                wrt(src, into_src, index));
 }
 
 const Op index_select_op{"index_select", "y_i = x_index_i along an axis", "dx = index_add(0, index, dy)"};
@@ -207,10 +203,9 @@ Real<T> index_add(const Tensor<T>& x, int axis, const Index& index, const Tensor
   for (std::int64_t k : at) checked("index_add", k, x.shape()[axis]);
   Buffer<T> y = copy_of("index_add", x);
   if (src.numel() > 0) add_rows(y.data(), Rows(x.shape(), axis), at, contiguous(detach(src)).data());
-  return record(
-      index_add_op, Tensor<T>(std::move(y)), wrt(x, [](const auto& dy) { return dy; }),
-      wrt(
-          src, [axis](const auto& dy, const auto& places) { return index_select(dy, axis, places); }, index));
+  const auto into_src = [axis](const auto& dy, const auto& places) { return index_select(dy, axis, places); };
+  return record(index_add_op, Tensor<T>(std::move(y)), wrt(x, [](const auto& dy) { return dy; }),
+                wrt(src, into_src, index));
 }
 
 const Op embedding_op{"embedding", "y_i = W_index_i", "dW_k = Σ dy_i over index_i = k"};

@@ -26,45 +26,40 @@ const Op exp_op{"exp", "y = exp(x)", "dx = dy y", "elementwise"};
 template <class T>
 Real<T> exp(const Tensor<T>& x) {
   const auto y = map_runs("exp", x, kernels::exp_n<T>);
-  return record(exp_op, y,
-                wrt(
-                    x, [](const auto& dy, const auto& result) { return dy * result; }, y));
+  const auto pullback = [](const auto& dy, const auto& result) { return dy * result; };
+  return record(exp_op, y, wrt(x, pullback, y));
 }
 
 const Op expm1_op{"expm1", "y = exp(x) - 1", "dx = dy exp(x)", "elementwise"};
 template <class T>
 Real<T> expm1(const Tensor<T>& x) {
   auto y = map<T>("expm1", x, [](T v) { return std::expm1(v); });
-  return record(expm1_op, std::move(y),
-                wrt(
-                    x, [](const auto& dy, const auto& at) { return dy * exp(at); }, x));
+  const auto pullback = [](const auto& dy, const auto& at) { return dy * exp(at); };
+  return record(expm1_op, std::move(y), wrt(x, pullback, x));
 }
 
 const Op log_op{"log", "y = log(x)", "dx = dy / x", "elementwise"};
 template <class T>
 Real<T> log(const Tensor<T>& x) {
   auto y = map_runs("log", x, kernels::log_n<T>);
-  return record(log_op, std::move(y),
-                wrt(
-                    x, [](const auto& dy, const auto& at) { return dy / at; }, x));
+  const auto pullback = [](const auto& dy, const auto& at) { return dy / at; };
+  return record(log_op, std::move(y), wrt(x, pullback, x));
 }
 
 const Op log1p_op{"log1p", "y = log(1 + x)", "dx = dy / (1 + x)", "elementwise"};
 template <class T>
 Real<T> log1p(const Tensor<T>& x) {
   auto y = map<T>("log1p", x, [](T v) { return std::log1p(v); });
-  return record(log1p_op, std::move(y),
-                wrt(
-                    x, [](const auto& dy, const auto& at) { return dy / (at + 1); }, x));
+  const auto pullback = [](const auto& dy, const auto& at) { return dy / (at + 1); };
+  return record(log1p_op, std::move(y), wrt(x, pullback, x));
 }
 
 const Op sqrt_op{"sqrt", "y = √x", "dx = dy / 2y", "elementwise"};
 template <class T>
 Real<T> sqrt(const Tensor<T>& x) {
   const auto y = map<T>("sqrt", x, [](T v) { return std::sqrt(v); });
-  return record(sqrt_op, y,
-                wrt(
-                    x, [](const auto& dy, const auto& root) { return dy / (root * 2); }, y));
+  const auto pullback = [](const auto& dy, const auto& root) { return dy / (root * 2); };
+  return record(sqrt_op, y, wrt(x, pullback, y));
 }
 
 const Op abs_op{"abs", "y = |x|", "dx = dy sign(x)", "elementwise"};
@@ -81,18 +76,16 @@ const Op sin_op{"sin", "y = sin(x)", "dx = dy cos(x)", "elementwise"};
 template <class T>
 Real<T> sin(const Tensor<T>& x) {
   auto y = map<T>("sin", x, [](T v) { return std::sin(v); });
-  return record(sin_op, std::move(y),
-                wrt(
-                    x, [](const auto& dy, const auto& at) { return dy * cos(at); }, x));
+  const auto pullback = [](const auto& dy, const auto& at) { return dy * cos(at); };
+  return record(sin_op, std::move(y), wrt(x, pullback, x));
 }
 
 const Op cos_op{"cos", "y = cos(x)", "dx = -dy sin(x)", "elementwise"};
 template <class T>
 Real<T> cos(const Tensor<T>& x) {
   auto y = map<T>("cos", x, [](T v) { return std::cos(v); });
-  return record(cos_op, std::move(y),
-                wrt(
-                    x, [](const auto& dy, const auto& at) { return -(dy * sin(at)); }, x));
+  const auto pullback = [](const auto& dy, const auto& at) { return -(dy * sin(at)); };
+  return record(cos_op, std::move(y), wrt(x, pullback, x));
 }
 
 const Op tanh_op{"tanh", "y = tanh(x)", "dx = dy 4 σ(2x) σ(-2x) = dy (1 - y²)", "elementwise"};

@@ -51,10 +51,10 @@ Real<T> softmax(const Tensor<T>& S, int axis, EmptyRows empty) {
   const auto A = by_rows("softmax", S, axis, [empty](std::int64_t n, const T* s, T* a, std::int64_t) {
     kernels::softmax_row(n, s, a, empty == EmptyRows::zero);
   });
-  return record(
-      softmax_op, A,
-      wrt(
-          S, [axis](const auto& dA, const auto& weights) { return softmax_backward(weights, dA, axis); }, A));
+  const auto pullback = [axis](const auto& dA, const auto& weights) {
+    return softmax_backward(weights, dA, axis);
+  };
+  return record(softmax_op, A, wrt(S, pullback, A));
 }
 
 // With u arriving: d(dA) = A ⊙ (u - Σ u ⊙ A), because the Jacobian diag(A) - A Aᵀ is symmetric.
@@ -88,13 +88,10 @@ Real<T> log_softmax(const Tensor<T>& x, int axis) {
     const auto total = kernels::sum_exp_row(n, v);
     for (std::int64_t i = 0; i < n; ++i) out[i] = static_cast<T>((v[i] - total.max) - total.log);
   });
-  return record(log_softmax_op, y,
-                wrt(
-                    x,
-                    [axis](const auto& dy, const auto& log_weights) {
-                      return dy - exp(log_weights) * sum(dy, axis, true);
-                    },
-                    y));
+  const auto pullback = [axis](const auto& dy, const auto& log_weights) {
+    return dy - exp(log_weights) * sum(dy, axis, true);
+  };
+  return record(log_softmax_op, y, wrt(x, pullback, y));
 }
 
 const Op logsumexp_op{"logsumexp", "y = log Σ exp(x)", "dx = dy softmax(x)", "(…, n, …) → (…, …)"};
@@ -111,13 +108,10 @@ Real<T> logsumexp(const Tensor<T>& x, int axis, bool keepdims) {
   // The rows are in the order of the axes with `axis` swapped to the end: swap back, then drop or keep it.
   const Tensor<T> last = detach(unsqueeze(Tensor<T>(std::move(out)), -1));
   const Tensor<T> kept = transpose(last, axis, -1);
-  return record(logsumexp_op, keepdims ? kept : kept.squeeze(axis),
-                wrt(
-                    x,
-                    [axis, keepdims](const auto& dy, const auto& at) {
-                      return (keepdims ? dy : unsqueeze(dy, axis)) * softmax(at, axis, EmptyRows::zero);
-                    },
-                    x));
+  const auto pullback = [axis, keepdims](const auto& dy, const auto& at) {
+    return (keepdims ? dy : unsqueeze(dy, axis)) * softmax(at, axis, EmptyRows::zero);
+  };
+  return record(logsumexp_op, keepdims ? kept : kept.squeeze(axis), wrt(x, pullback, x));
 }
 
 #define TAPEHEAD_SOFTMAX(T)                                                     \

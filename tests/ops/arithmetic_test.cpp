@@ -3,6 +3,7 @@
 
 #include "tapehead/tapehead.hpp"
 #include "testing.hpp"
+#include "values.hpp"
 
 using namespace tapehead;
 using testing::message;
@@ -93,4 +94,51 @@ TEST_CASE("conversion: to<>() says what it would lose") {
   CHECK(message<GradientError>([&] { to<float>(x * 2); }).find("its gradient would be lost") !=
         std::string::npos);
   CHECK(to<float>(detach(x * 2)).at({1}) == 4);
+}
+
+TEST_CASE_TEMPLATE("allclose: infinities are close only to themselves, NaN to nothing unless asked", T, float, double) {
+  const T inf = std::numeric_limits<T>::infinity(), nan = std::numeric_limits<T>::quiet_NaN();
+  const auto close = [](T a, T b, bool equal_nan = false) {
+    return allclose(scalar(a), scalar(b), 1e-5, 1e-8, equal_nan);
+  };
+  CHECK_FALSE(close(1, inf));
+  CHECK_FALSE(close(inf, 1));
+  CHECK_FALSE(close(inf, -inf));
+  CHECK((close(inf, inf) && close(-inf, -inf) && close(1, T(1.000001))));
+  CHECK_FALSE(close(nan, nan));
+  CHECK(close(nan, nan, true));
+  CHECK_FALSE(close(nan, 1, true));
+}
+
+TEST_CASE("pow: where 0 is raised to 0 the gradients are 0, for a tensor exponent as for a number") {
+  const Tensor<double> zero = scalar(0.0), base{0, 0, 2}, exponent{0, 2, 3};
+  const auto slope = [](auto f, const Tensor<double>& x) { return testing::gradient(f, x); };
+  CHECK(slope([](const auto& a) { return pow(a, scalar(0.0)); }, zero).item() == 0);
+  CHECK(slope([](const auto& a) { return pow(a, 0.0); }, zero).item() == 0);
+  CHECK(slope([](const auto& b) { return pow(scalar(0.0), b); }, zero).item() == 0);
+  CHECK(equal(slope([&](const auto& a) { return sum(pow(a, exponent)); }, base), Tensor<double>{0, 0, 12}));
+  const auto into_b = slope([&](const auto& b) { return sum(pow(base, b)); }, exponent);
+  CHECK(allclose(into_b, Tensor<double>{0, 0, 8 * std::log(2.0)}));
+  // With the base not 0 the exponent 0 is an ordinary point: d/da and d/db of b aᵇ⁻¹ are as the formula gives.
+  const auto slope_in_a = [](const Tensor<double>& b) {
+    const auto a = scalar(2.0);
+    Tape<double> tape;
+    tape.watch(a);
+    return tape.backward(pow(a, b))[a];
+  };
+  CHECK(slope(slope_in_a, zero).item() == doctest::Approx(0.5));
+}
+
+TEST_CASE("numbers stand on either side of a tensor, comparisons too") {
+  const Tensor<double> x{-1, 0, 2};
+  CHECK((equal(1 + x, x + 1) && equal(1 - x, -(x - 1)) && equal(2 * x, x * 2) && equal(1 / (x + 3), pow(x + 3, -1))));
+  CHECK((equal(maximum(x, 1), Tensor<double>{1, 1, 2}) && equal(minimum(0.5, x), Tensor<double>{-1, 0, 0.5})));
+  CHECK(equal(pow(2.0, x), Tensor<double>{0.5, 1, 4}));
+  CHECK((equal(x == 0, Tensor<bool>{false, true, false}) && equal(x != 0, ~(x == 0)) && equal(0 < x, x > 0) &&
+         equal(0 >= x, x <= 0)));
+  CHECK(equal(where(x > 0, x, 0), relu(x)));
+  CHECK(equal(where(x > 0, 0, x), minimum(x, 0)));
+  const Tensor<std::int64_t> ids{3, 1, 3};
+  CHECK((equal(ids == 3, Tensor<bool>{true, false, true}) && sum(ids == 3).item() == 2));
+  CHECK(mean(ids == Tensor<std::int64_t>{3, 3, 3}).item() == doctest::Approx(2.0 / 3));
 }

@@ -92,3 +92,13 @@ TEST_CASE("reduce: sums of float do not stop growing at 2^24") {
   tape.watch(one);
   CHECK(tape.backward(sum(broadcast_to(one, {20'000'000})))[one].item() == 20'000'000);
 }
+
+TEST_CASE("any, all, sum and mean of bool, along axes and of nothing") {
+  const Tensor<bool> m{{true, false, true}, {true, true, true}};
+  CHECK((any(m).item() && !all(m).item()));
+  CHECK((equal(all(m, 0), Tensor<bool>{true, false, true}) && equal(any(m, 1), Tensor<bool>{true, true})));
+  CHECK(equal(sum(m, 1, true), Tensor<std::int64_t>{{2}, {3}}));
+  CHECK(mean(m).item() == doctest::Approx(5.0 / 6));
+  CHECK((all(zeros<bool>({0})).item() && !any(zeros<bool>({0})).item() && std::isnan(mean(zeros<bool>({0})).item())));
+  CHECK((argmin(Tensor<double>{3, 1, 1}).item() == 1 && argmin(Tensor<double>{3, std::nan(""), 1}).item() == 1));
+}

@@ -45,3 +45,14 @@ TEST_CASE_TEMPLATE("softmax: log_softmax stays finite where softmax underflows",
     CHECK(cross_entropy(Tensor<T>{{0, low}}, Tensor<std::int64_t>{1}).item() == doctest::Approx(-low));
   }
 }
+
+TEST_CASE_TEMPLATE("softmax's family: a NaN among infinities is never lost", T, float, double) {
+  const T inf = std::numeric_limits<T>::infinity(), nan = std::numeric_limits<T>::quiet_NaN();
+  for (const auto& row : {Tensor<T>{nan, nan}, Tensor<T>{-inf, nan}, Tensor<T>{inf, nan}, Tensor<T>{nan, -inf, 1}}) {
+    CHECK(std::isnan(logsumexp(row, 0).item()));
+    CHECK(all(isnan(softmax(row, 0))).item());
+    CHECK(all(isnan(softmax(row, 0, EmptyRows::zero))).item());
+    CHECK(all(isnan(log_softmax(row, 0))).item());
+    CHECK(std::isnan(cross_entropy(unsqueeze(row, 0), Tensor<std::int64_t>{0}).item()));
+  }
+}

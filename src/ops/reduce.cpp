@@ -65,7 +65,7 @@ Tensor<T> sum(const Tensor<T>& x, const Axes& list, bool keepdims) {
 
 const Op mean_op{"mean", "y = Σ x / n", "dx = dy / n, repeated", "x → without the reduced axes"};
 template <class T>
-Real<T> mean(const Tensor<T>& x, const Axes& list, bool keepdims) {
+Real<detail::MeanOf<T>> mean(const Tensor<T>& x, const Axes& list, bool keepdims) {
   const Plan plan("mean", x.shape(), list, x.strides(), keepdims);
   const auto count = static_cast<double>(plan.count);
   Buffer<T> y(plan.out, "mean");

@@ -6,11 +6,16 @@
 
 namespace tapehead {
 
+namespace detail {
+template <class T>
+using MeanOf = std::conditional_t<std::is_same_v<T, bool>, double, T>;
+}  // namespace detail
+
 template <class T>
 Tensor<T> sum(const Tensor<T>& x, const Axes& axes = {}, bool keepdims = false);
 /// The mean over nothing is NaN.
 template <class T>
-Real<T> mean(const Tensor<T>& x, const Axes& axes = {}, bool keepdims = false);
+Real<detail::MeanOf<T>> mean(const Tensor<T>& x, const Axes& axes = {}, bool keepdims = false);
 /// The largest (smallest) element; NaN where any is. The gradient is split evenly among equal winners. Throws
 /// ShapeError where a reduced axis is empty and something is asked of it.
 template <class T>

@@ -1,5 +1,5 @@
 #pragma once
-#include <concepts>
+#include <type_traits>
 
 #include "tapehead/tensor/tensor.hpp"
 
@@ -9,7 +9,7 @@ namespace detail {
 template <class T>
 struct RealTensor {
   static_assert(
-      std::floating_point<T>,
+      std::is_floating_point_v<T>,
       "this operation takes Tensor<float> or Tensor<double>: convert with to<float>(x) or to<double>(x)");
   using type = Tensor<T>;
 };

@@ -11,24 +11,20 @@
 #include <utility>
 #include <vector>
 
-#include "tapehead/attention/composed.hpp"
-#include "tapehead/checks/gradcheck.hpp"
-#include "tapehead/models/nn.hpp"
 #include "tapehead/tapehead.hpp"
-#include "tapehead/autograd/trace.hpp"
 
 #if __has_include(<xcpp/xdisplay.hpp>) && !defined(XCPP20)
 #include <nlohmann/json.hpp>
 #include <xcpp/xdisplay.hpp>
 using Bundle = nlohmann::json;
 #else
-#include "xcpp20.hpp"
+#include "cell.hpp"
 using Bundle = xcpp20::Bundle;
 #endif
 
 using namespace tapehead;
 
-/// A figure: the SVG text that heatmap_svg, plot_svg and their like return.
+/// A figure: the SVG text that heatmap_svg, plot_svg and the other functions for figures return.
 struct Figure {
   std::string svg;
 };
@@ -40,7 +36,7 @@ inline Bundle mime_bundle_repr(const Figure& figure) {
 /// Shows a figure below the cell.
 inline void show(const std::string& svg) { xcpp::display(Figure{svg}); }
 
-/// Prints as fmt::print does, by way of std::cout, which every kernel shows.
+/// Prints as fmt::print does, but through std::cout, which every kernel shows.
 template <class... A>
 void say(fmt::format_string<A...> format, A&&... values) {
   std::cout << fmt::format(format, std::forward<A>(values)...) << '\n';

@@ -1,32 +1,24 @@
-// The process that runs the cells of a notebook. It holds the library, all of whose functions the cells find
-// here, loads one cell after another, and says how each one ended. Commands come on descriptor 3, a line
-// each:
-//
-//   LIBRARY FUNCTION      load and run
-//
-// and every answer goes to descriptor 4: its length, a line break, and fields that end in a zero byte. What
-// the cells print goes where it always goes, and what they show too, behind a mark drawn at random.
+// The process that runs a notebook's cells. It holds the library, loads one shared object for each cell, runs it and
+// reports how it ended. It reads file names from standard input, one a line. Reports go to standard output, so that
+// they keep their place in what cells print: a line that begins with a random mark and has fields between tabs.
 #include <cxxabi.h>
 #include <dlfcn.h>
-#include <signal.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <exception>
-#include <string>
 #include <vector>
 
-#include "xcpp20.hpp"
-#ifdef _OPENMP
-#include <omp.h>
-#endif
+#include "cell.hpp"
 
 namespace xcpp20 {
 
@@ -35,15 +27,37 @@ volatile std::sig_atomic_t asked_to_stop = 0;
 namespace {
 
 struct Interrupted {};
+struct Variable {
+  void* place;
+  void (*end)(void*);  // the destructor of a scope
+};
 
-volatile int line_now = 0;
-pthread_t main_thread;
+std::map<std::string, Variable> variables;
 std::string mark;
-const char* folder = nullptr;     // the session's, for what is compiled
-std::vector<std::string> answer;  // the fields after the first ones
-std::vector<std::string> stale_names;
-std::map<std::pair<std::string, std::string>, Slot> slots;
-std::map<std::string, Slot*> current;
+pthread_t main_thread;
+char* stack_top;
+// In a file that the kernel reads after a crash: the line that ran, and whether the stack was full.
+struct State {
+  int line, stack_is_full;
+}* state;
+
+void report(const std::vector<std::string>& fields) {
+  std::string line = mark;
+  for (const std::string& field : fields) {
+    for (const char c : field)
+      if (c == '%' || c == '\n' || c == '\t')
+        line += fmt::format("%{:02X}", static_cast<unsigned>(c));
+      else
+        line += c;
+    line += '\t';
+  }
+  line.back() = '\n';
+  std::cout.clear();  // printing a null char* marks it as bad
+  std::cout.flush();
+  std::fflush(stdout);
+  std::fwrite(line.data(), 1, line.size(), stdout);
+  std::fflush(stdout);
+}
 
 std::string demangled(const char* name) {
   int status = 0;
@@ -53,223 +67,136 @@ std::string demangled(const char* name) {
   return result;
 }
 
-// The namespaces that cells are put into are no part of a name.
-std::string readable(std::string text) {
-  for (std::size_t at; (at = text.find("v_")) != std::string::npos && text.compare(at + 12, 2, "::") == 0;)
-    text.erase(at, 14);
-  return text;
-}
-
-void send(const std::string& bytes) {
-  for (std::size_t sent = 0; sent < bytes.size();) {
-    const auto n = write(4, bytes.data() + sent, bytes.size() - sent);
-    if (n <= 0 && errno != EINTR) _exit(1);
-    if (n > 0) sent += static_cast<std::size_t>(n);
-  }
-}
-
-void reply(const std::string& status, const std::string& type = "", const std::string& what = "") {
-  std::cout.flush();
-  std::cerr.flush();
-  std::fflush(nullptr);
-  std::string body;
-  for (const auto& field : {status, type, what, std::to_string(line_now)}) body += field + '\0';
-  for (const auto& field : answer) body += field + '\0';
-  send(std::to_string(body.size()) + '\n' + body);
-}
-
-// The kernel is gone, and had no time to tidy up. (exec, because this may be in a handler for signals.)
-[[noreturn]] void leave() {
-  execl("/bin/rm", "rm", "-rf", folder, static_cast<char*>(nullptr));
-  _exit(0);
-}
-
 std::string type_of_exception() {
   const auto* type = abi::__cxa_current_exception_type();
-  return type == nullptr ? "an unknown exception" : readable(demangled(type->name()));
+  return type == nullptr ? "an unknown exception" : demangled(type->name());
 }
 
-// In a handler for signals: only what is allowed there.
-void on_fatal(int signal_number) {
-  char text[64] = "crashed";
-  std::size_t n = 8;
-  const auto digits = [&](int value) {
-    char reversed[12];
-    int k = 0;
-    do reversed[k++] = static_cast<char>('0' + value % 10);
-    while ((value /= 10) != 0);
-    while (k > 0) text[n++] = reversed[--k];
-    text[n++] = '\0';
-  };
-  digits(signal_number);
-  text[n++] = '\0';
-  digits(line_now);
-  char head[8] = "00\n";
-  head[0] = static_cast<char>('0' + n / 10), head[1] = static_cast<char>('0' + n % 10);
-  [[maybe_unused]] auto ignored = write(4, head, 3);
-  ignored = write(4, text, n);
-  _exit(128 + signal_number);
-}
-
-void on_terminate() {
-  const auto* type = abi::__cxa_current_exception_type();
-  std::string what;
-  try {
-    if (type != nullptr) throw;
-  } catch (const std::exception& e) {
-    what = e.what();
-  } catch (...) {
-  }
-  reply("terminated", type == nullptr ? "" : type_of_exception(), what);
-  _exit(134);
-}
-
-void run(const std::string& library, const std::string& function) {
-  answer.clear();
-  stale_names.clear();
-  line_now = 0;
-  void* handle = nullptr;
-  try {
-    handle = dlopen(library.c_str(), RTLD_NOW | RTLD_GLOBAL);
-  } catch (const std::exception& e) {  // from a static member's initialiser
-    return reply("unlinked", type_of_exception(), e.what());
-  }
-  unlink(library.c_str());
+void run(const std::string& path) {
+  void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
   if (handle == nullptr) {
     std::string text = dlerror();
-    if (const auto at = text.find("_Z"); at != std::string::npos)
-      text = "this is used and nowhere defined: " +
-             readable(demangled(text.substr(at, text.find_first_of(" \n", at) - at).c_str()));
-    return reply("unlinked", "", text);
+    if (const auto begin = text.find("_Z"); begin != std::string::npos)
+      text = demangled(text.substr(begin, text.find_first_of(" \n", begin) - begin).c_str());
+    return report({"done", "unlinked", "", text});
   }
-  if (!stale_names.empty()) {
-    answer = stale_names;
-    return reply("stale");
-  }
-  auto* cell = reinterpret_cast<void (*)()>(dlsym(handle, function.c_str()));
-  if (cell == nullptr) return reply("unlinked", "", dlerror());
+  unlink(path.c_str());
   asked_to_stop = 0;
   try {
-    cell();
-    if (asked_to_stop) throw Interrupted();
-    reply("ok");
+    reinterpret_cast<void (*)()>(dlsym(handle, "xcpp20_run"))();
+    report({"done", asked_to_stop ? "stopped" : "ok", "", ""});
+  } catch (const Leave&) {
+    report({"done", "ok", "", ""});
   } catch (const Interrupted&) {
-    reply("interrupted");
+    report({"done", "stopped", "", ""});
   } catch (const std::exception& e) {
-    reply("threw", type_of_exception(), e.what());
+    report({"done", "threw", type_of_exception(), e.what()});
   } catch (const std::string& e) {
-    reply("threw", "std::string", e);
+    report({"done", "threw", "std::string", e});
   } catch (const char* e) {
-    reply("threw", "const char*", e);
+    report({"done", "threw", "const char*", e == nullptr ? "nullptr" : e});
   } catch (int e) {
-    reply("threw", "int", std::to_string(e));
-  } catch (abi::__forced_unwind&) {
-    throw;
+    report({"done", "threw", "int", std::to_string(e)});
   } catch (...) {
-    reply("threw", type_of_exception(), "");
+    report({"done", "threw", type_of_exception(), ""});
   }
-  asked_to_stop = 0;
+}
+
+// The signal comes again when this returns, and ends the process.
+void on_fault(int, siginfo_t* info, void*) {
+  rlimit size{};
+  getrlimit(RLIMIT_STACK, &size);
+  const auto depth = stack_top - static_cast<char*>(info->si_addr);
+  state->stack_is_full = depth > 0 && static_cast<rlim_t>(depth) < size.rlim_cur + (1 << 20);
+}
+
+void set_up_signals() {
+  static char handler_stack[1 << 16];  // the usual one may be full
+  stack_t other{};
+  other.ss_sp = handler_stack;
+  other.ss_size = sizeof handler_stack;
+  sigaltstack(&other, nullptr);
+  struct sigaction action {};
+  action.sa_sigaction = on_fault;
+  action.sa_flags = SA_ONSTACK | SA_SIGINFO | static_cast<int>(SA_RESETHAND);
+  sigaction(SIGSEGV, &action, nullptr);
+  action = {};
+  action.sa_handler = [](int) { asked_to_stop = 1; };
+  sigaction(SIGINT, &action, nullptr);
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
 }
 
 }  // namespace
 
 void show(const Bundle& bundle, bool is_result) {
-  std::string body;
-  for (const auto& [type, data] : bundle) body += type + '\0' + data + '\0';
-  std::cout.flush();
-  std::fflush(stdout);
-  const std::string head = mark + (is_result ? "result " : "display ") + std::to_string(body.size()) + '\n';
-  std::fwrite(head.data(), 1, head.size(), stdout);
-  std::fwrite(body.data(), 1, body.size(), stdout);
-  std::fflush(stdout);
+  std::vector<std::string> fields{is_result ? "result" : "display"};
+  for (const auto& [type, data] : bundle) fields.insert(fields.end(), {type, data});
+  report(fields);
 }
 
 void stop_here() {
-  if (!pthread_equal(pthread_self(), main_thread) || std::uncaught_exceptions() > 0) return;
-#ifdef _OPENMP
-  if (omp_in_parallel()) return;
-#endif
-  throw Interrupted();
+  if (pthread_equal(pthread_self(), main_thread) && std::uncaught_exceptions() == 0) throw Interrupted();
 }
 
-void at(int line) {
+int at(int line, std::initializer_list<const char*> declared) {
   poll();
-  line_now = line;
-}
-
-Slot& slot(const char* name, const char* type, std::size_t size, std::size_t alignment) {
-  Slot& s = slots[{name, type}];
-  if (s.memory == nullptr) s.memory = ::operator new(size, std::align_val_t(alignment));
-  return s;
-}
-
-void rename(const char* name, Slot& s) {
-  Slot*& held = current[name];
-  if (held != nullptr && held != &s && held->alive && held->end != nullptr) {
-    held->alive = false;
-    held->end(held->memory);
+  state->line = line;
+  for (const char* name : declared) {
+    const auto found = variables.find(name);
+    if (found == variables.end() || found->second.end == nullptr) continue;
+    const Variable old = found->second;
+    variables.erase(found);
+    report({"ended", name});
+    old.end(old.place);
   }
-  held = &s;
+  return 0;
 }
 
-void defined(int piece, const char* type) {
-  answer.push_back(std::to_string(piece));
-  answer.push_back(type);
+void keep(const char* name, const char* type, void* place, void (*end)(void*)) {
+  variables[name] = {place, end};
+  const std::string text = demangled(type);  // xcpp20::Tag<T>
+  const auto begin = text.find('<') + 1;
+  report({"made", name, text.substr(begin, text.rfind('>') - begin)});
 }
 
-void stale(const char* name) { stale_names.push_back(name); }
+void* place_of(const char* name) { return variables.at(name).place; }
 
 }  // namespace xcpp20
 
-// A sleep ends when the reader asks for it.
+// std::this_thread::sleep_for ends when the reader presses Stop.
 extern "C" int nanosleep(const timespec* length, timespec* left) {
-  const long rc = syscall(SYS_nanosleep, length, left);
-  if (rc != 0 && xcpp20::asked_to_stop) xcpp20::stop_here();
-  return static_cast<int>(rc);
-}
-extern "C" int clock_nanosleep(clockid_t clock, int flags, const timespec* length, timespec* left) {
-  const long rc = syscall(SYS_clock_nanosleep, clock, flags, length, left);
-  const int error = rc == 0 ? 0 : errno;
-  if (error == EINTR && xcpp20::asked_to_stop) xcpp20::stop_here();
-  return error;
+  const long code = syscall(SYS_nanosleep, length, left);
+  if (code != 0 && xcpp20::asked_to_stop) xcpp20::stop_here();
+  return static_cast<int>(code);
 }
 
 int main(int argc, char** argv) {
   using namespace xcpp20;
-  if (argc != 3) return 2;
-  folder = argv[2];
-  mark = std::string("\x1e") + argv[1] + ' ';
+  if (argc != 4) return 2;  // the mark, the file for State, and the limit of memory in bytes, 0 for none
+  mark = std::string("\x1e") + argv[1] + '\t';
+  const int file = open(argv[2], O_RDWR);
+  state = static_cast<State*>(mmap(nullptr, sizeof(State), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0));
+  if (state == MAP_FAILED) return 2;
+  rlimit memory{};
+  getrlimit(RLIMIT_AS, &memory);
+  if (const rlim_t most = std::strtoull(argv[3], nullptr, 10); most != 0) {
+    memory.rlim_cur = std::min(most, memory.rlim_max);
+    setrlimit(RLIMIT_AS, &memory);
+  }
   main_thread = pthread_self();
-  prctl(PR_SET_PDEATHSIG, SIGTERM);
+  stack_top = reinterpret_cast<char*>(&memory);
+  std::FILE* commands = fdopen(dup(0), "r");  // cells find the end of a file on standard input
+  if (std::freopen("/dev/null", "r", stdin) == nullptr) return 2;
   std::setvbuf(stdout, nullptr, _IOLBF, 1 << 16);
-  std::set_terminate(on_terminate);
-
-  static char stack[1 << 16];  // a handler's own, for when the other one is full
-  stack_t alternative{};
-  alternative.ss_sp = stack;
-  alternative.ss_size = sizeof stack;
-  sigaltstack(&alternative, nullptr);
-  struct sigaction action {};
-  action.sa_handler = on_fatal;
-  action.sa_flags = SA_ONSTACK;
-  for (const int s : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) sigaction(s, &action, nullptr);
-  action.sa_handler = [](int) { asked_to_stop = 1; };
-  action.sa_flags = 0;
-  sigaction(SIGINT, &action, nullptr);
-  action.sa_handler = [](int) { leave(); };
-  sigaction(SIGTERM, &action, nullptr);
-
-  std::string command;
-  for (char c;;) {
-    const auto n = read(3, &c, 1);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) leave();
-    if (c != '\n') {
-      command += c;
-      continue;
+  set_up_signals();
+  char path[4096];
+  while (true) {
+    if (std::fgets(path, sizeof path, commands) != nullptr) {
+      run(std::string(path).substr(0, std::string(path).find('\n')));
+    } else if (errno != EINTR || std::feof(commands)) {
+      _exit(0);
+    } else {
+      std::clearerr(commands);
     }
-    const auto blank = command.rfind(' ');
-    run(command.substr(0, blank), command.substr(blank + 1));
-    command.clear();
   }
 }

@@ -1,28 +1,43 @@
-"""One notebook's C++ session: its definitions, the compiler, and the process that runs what was compiled."""
+"""One notebook's C++ session: what is defined, the text that is compiled for a cell, and the process that runs it.
 
-import json
+A cell becomes a shared object: first every definition of the session again, then the cell itself. Each definition
+stands in an inline namespace named by a digest of its text and of all that it uses. The loader therefore takes equal
+definitions of two cells for one, and a function whose text, or anything it calls, has changed is compiled anew.
+A variable is made once; later cells refer to it by its address and its type.
+"""
+
+import codecs
+import hashlib
 import os
 import re
 import select
 import shlex
-import shutil
 import signal
+import struct
 import subprocess
 import tempfile
 import time
+from collections import defaultdict
+from urllib.parse import unquote
 
-from cells import Cell, Item
-from process import Process
-from reader import CellError
-from unit import Unit, words_of
+from cells import Cell, CellError, Piece
 
-SIGNALS = {
-    signal.SIGSEGV: 'segmentation fault: memory that is not there was read or written',
-    signal.SIGBUS: 'bus error', signal.SIGFPE: 'division of an integer by zero',
-    signal.SIGILL: 'illegal instruction', signal.SIGABRT: 'abort: the program ended itself',
-    signal.SIGKILL: 'killed from outside, perhaps for want of memory',
-}
-AFRESH = 'C++ started afresh: the variables and definitions of all cells are gone; run the cells again from the first.'
+MEMORY = 4 << 30  # bytes, as for the exercises
+MOST_LINES, MOST_CHARACTERS = 2000, 1 << 20  # of output that a cell may show
+SIGNALS = {signal.SIGSEGV: 'segmentation fault: it read or wrote memory that it does not own',
+           signal.SIGABRT: 'abort: a failed check, an exception that nothing could catch, or a call of abort()',
+           signal.SIGFPE: 'division of an integer by zero', signal.SIGKILL: 'killed from outside, perhaps for want of memory'}
+AFRESH = 'C++ was restarted, so all variables and definitions are gone: run the cells again from the first.'
+UNKNOWN = re.compile('not declared|undeclared|unknown type|does not name|not a template|not been declared|no template named')
+# A cell's variables and statements are initialised in order, but only when the host asks for it, because an exception
+# must not leave dlopen. Therefore the section that lists them is renamed from .init_array.
+RENAME = ['objcopy', '--rename-section', '.init_array=xcpp20_cell,alloc,load,data,contents', 'cell.o']
+ENTRY = """extern "C" {
+extern __attribute__((visibility("hidden"))) void (*__start_xcpp20_cell[])();
+extern __attribute__((visibility("hidden"))) void (*__stop_xcpp20_cell[])();
+void xcpp20_run() { for (auto part = __start_xcpp20_cell; part != __stop_xcpp20_cell; ++part) (*part)(); }
+static const int xcpp20_begin = ::xcpp20::at(0);
+}"""
 
 
 class Failure(Exception):
@@ -33,403 +48,349 @@ class Failure(Exception):
         self.name, self.value, self.details = name, value, list(details)
 
 
-class Session(Unit):
+class Output:
+    """One stream of a cell: sent in batches, and cut where it becomes too long for a notebook."""
+
+    def __init__(self, name, show):
+        self.name, self.show = name, show
+        self.decoder = codecs.getincrementaldecoder('utf-8')('replace')
+        self.waiting, self.lines, self.size, self.dropped, self.cut = [], 0, 0, 0, False
+
+    def add(self, data, last=False):
+        for line in re.findall(r'[^\n]*\n|[^\n]+', self.decoder.decode(data, last)):
+            if self.lines < MOST_LINES and self.size < MOST_CHARACTERS:
+                self.waiting.append(line)
+                self.lines, self.size = self.lines + line.count('\n'), self.size + len(line)
+            else:
+                self.cut, self.dropped = True, self.dropped + line.count('\n')
+
+    def flush(self, last=False):
+        if last and self.cut:
+            self.waiting.append(f'[{self.dropped:,} more lines are not shown]\n')
+        if self.waiting:
+            self.show(self.name, ''.join(self.waiting))
+        self.waiting = []
+
+
+class Session:
     """`show(kind, data)` is called with what a cell prints and shows: kind stdout, stderr, display or result."""
 
     def __init__(self, show):
-        with open(os.environ['XCPP20_CONFIG']) as file:
-            self.config = json.load(file)
-        self.show = show
-        self.folder = tempfile.mkdtemp(prefix='xcpp20.')
-        self.serial = 0
-        self.compiler = None
-        self.interrupted = 0  # when the reader asked to stop
-        self.process = None
+        self.show, self.serial, self.child, self.compiler, self.interrupted = show, 0, None, None, 0
+        self.build = os.environ['XCPP20_FOLDER']
+        with open(os.path.join(self.build, 'command')) as file:
+            self.command = shlex.split(file.read())
+        self.temporary = tempfile.TemporaryDirectory(prefix='session-', dir=self.build)
         self.start()
 
+    def path(self, name):
+        return os.path.join(self.temporary.name, name)
+
     def start(self):
-        if self.process:
-            self.process.close()
-        self.items, self.gone = [], {}
-        self.epochs = {}  # how often a name was found stale: a library bound to nothing under it may still be loaded
-        self.process = Process(self.config['host'], self.folder)
+        self.stop()
+        self.items, self.gone, self.mark = [], {}, os.urandom(12).hex()
+        with open(self.path('state'), 'wb') as file:
+            file.write(bytes(8))
+        limit = 0 if any('-fsanitize' in word for word in self.command) else MEMORY
+        self.child = subprocess.Popen([os.path.join(self.build, 'host'), self.mark, self.path('state'), str(limit)],
+                                      stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                      start_new_session=True, env={**os.environ, 'MALLOC_ARENA_MAX': '4'})
+
+    def stop(self):
+        if self.child:
+            self.child.kill()
+            self.child.communicate()
 
     def close(self):
-        if self.process:
-            self.process.close()
-            self.process = None
-        shutil.rmtree(self.folder, ignore_errors=True)
+        self.stop()
+        self.temporary.cleanup()
 
     def interrupt(self):
-        """May be called at any time, from a signal's handler too."""
+        """May be called at any time, also from a signal handler."""
         self.interrupted = time.monotonic()
         if self.compiler:
-            self.stop_compiler()
-        elif self.process:
-            self.process.child.send_signal(signal.SIGINT)
-
-    def stop_compiler(self):
-        try:
             os.killpg(self.compiler.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
-
-    # ---- a cell
+        else:
+            self.child.send_signal(signal.SIGINT)
 
     def run(self, source, label):
-        self.interrupted = 0
-        self.serial += 1
+        self.serial, self.interrupted, self.notes, self.source, self.label = self.serial + 1, 0, [], source, label
         try:
-            cell = Cell(source, self.variables()).read()
+            cell = Cell(source, {n for i in self.items if i.kind == 'variable' for n in i.names}).pieces
         except CellError as e:
-            raise Failure('CompileError', e.message, *self.quote(source, label, e.line, e.message)) from None
-        self.check(cell, source, label)
-        for item in cell:
-            item.cell, item.label, item.source = self.serial, label, source
-            item.made, item.slot = '', '_'.join(item.names)
-        cell = [item for item in cell if item.kind not in ('include', 'using') or
-                words_of(item.text) not in {words_of(old.text) for old in self.items if old.kind == item.kind}]
-        if not cell:
-            return
-        self.group(cell)
-        self.remove_left = 20
-        self.attempt(cell, self.replaced(cell), label)
+            raise self.compile_failure([(label, e.line, 'error', str(e))]) from None
+        kept = {i.tokens for i in self.items if i.kind in ('include', 'using')}
+        cell = [p for p in cell if p.kind not in ('include', 'using') or p.tokens not in kept]
+        for piece in cell:
+            piece.label, piece.serial = label, self.serial
+            if piece.kind == 'global' and any(i.names == piece.names and i.tokens != piece.tokens for i in self.items):
+                raise Failure('CompileError', f'a changed {piece.names[0]} takes effect only after a restart of the kernel')
+        if cell:
+            items = self.compiled(cell)
+            self.execute(cell, items)
 
-    def variables(self):
-        return {name for item in self.items if item.kind in ('variable', 'constant') for name in item.names}
+    # ---- what stays defined
 
-    def check(self, cell, source, label):
-        seen = set()
-        for item in cell:
-            if item.kind in ('variable', 'constant') and seen & set(item.names):
-                name = min(seen & set(item.names))
-                raise Failure('CompileError', f"'{name}' is declared twice in this cell",
-                              *self.quote(source, label, item.line, f"'{name}' is declared twice in this cell"))
-            if item.kind in ('variable', 'constant'):
-                seen |= set(item.names)
-            if item.kind == 'global' and any(old.kind == 'global' and old.signature == item.signature and
-                                             words_of(old.text) != words_of(item.text) for old in self.items):
-                raise Failure('CompileError', 'a specialisation can be changed only in a new session: restart the kernel')
-
-    def group(self, cell):
-        """Definitions of one cell that belong together share a namespace."""
-        together = any(i.kind == 'declaration' and (i.group or i.signature in ('member', 'forward')) for i in cell)
-        for item in cell:
-            item.group = self.serial if together and item.kind == 'declaration' else 0
-            item.run = self.serial if {'static', 'thread_local'} & item.words or self.late(item) else 0
-
-    def replaced(self, cell):
-        """The session's items with the cell's among them: where an older one is defined again, in its place."""
-        items, notes = list(self.items), []
-        for item in cell:
-            if item.kind in ('statement', 'expression'):
-                continue
-            for old in [old for old in items if old.cell != self.serial and set(old.names) & set(item.names)]:
-                if any(n.startswith('operator') for n in item.names) and old.signature != item.signature:
-                    continue
-                others = [n for n in old.names if n not in item.names]
-                if self.late(old) and len(old.names) > 1 and others:
-                    copy = Item(**{k: v for k, v in vars(old).items() if k in Item.__dataclass_fields__})
-                    copy.__dict__.update(vars(old))
-                    copy.names = [n if n in others else f'replaced_{self.serial}_{n}' for n in old.names]
-                    items[items.index(old)] = copy
-                    continue
-                at = items.index(old)
-                items.remove(old)
-                if others and old.kind != 'declaration':
-                    notes.append(f"{', '.join(others)}: declared together with {item.names[0]}, and gone with it")
-                    self.gone.update({n: old.label for n in others})
-                if old.signature.startswith('(') and item.signature.startswith('(') and old.signature != item.signature:
-                    notes.append(f'{item.names[0]}{old.signature} of {old.label} is replaced; '
-                                 'functions of one name belong into one cell')
-                later = {n for i in items[at:] for n in i.names}
-                if item not in items and not later & (item.words - set(item.names)) and \
-                        not any(set(i.names) & item.words for i in cell if i is not item and i not in items):
-                    items.insert(at, item)
-            if item.kind == 'macro' and item.text.lstrip('# ').startswith('undef'):
-                continue
-            if item not in items:
-                items.append(item)
-                names, k = set(item.names), 0  # what used the older one comes after this
-                moved = []
-                if any(set(old.names) & names for old in self.items):
-                    while k < len(items):
-                        i = items[k]
-                        if i is not item and i.cell != self.serial and i.words & names and i.kind != 'include':
-                            names |= set(i.names)
-                            moved.append(items.pop(k))
-                        else:
-                            k += 1
-                    items += moved
-        self.notes = notes
-        return items
-
-    def attempt(self, cell, items, label):
-        """Compiles and runs; leaves out, and says so, what no longer fits since something else changed."""
+    def compiled(self, cell):
+        """Compiles; older items that no longer compile, or whose type has changed, are left out and named in a note."""
+        old = self.not_replaced(cell)
         while True:
-            self.candidates = items
-            text = self.unit(cell, items)
-            errors = self.compile(text, label)
-            if errors is not None:
-                dropped = self.broken(errors, items, label)
-                if not dropped:
-                    raise self.compile_failure(errors, label, cell)
-            else:
-                fields = self.execute()
-                if fields[0] != 'stale':
-                    break
-                dropped = [i for i in items if i.cell != self.serial and set(i.names) & set(fields[4:])]
-            self.remove_left -= 1
-            if self.remove_left < 0 or not dropped:
-                raise Failure('CompileError', 'the cells no longer fit together; restart the kernel and run them in order')
-            for item in dropped:
-                items.remove(item)
-                self.epochs.update({n: self.epochs.get(n, 0) + 1 for n in item.names})
-                self.gone.update({n: item.label for n in item.names})
-                self.notes.append(f"{', '.join(item.names)} ({item.label}): made with what has changed since, and gone; "
-                                  'run that cell again')
-            used = {n for i in cell for n in i.words} & {n for i in dropped for n in i.names}
-            if used and not used <= {n for i in cell for n in i.names}:
-                name = min(used)
-                self.items = [i for i in self.items if i not in dropped]
-                raise Failure('CompileError', f"'{name}' was made with what has changed since; run {self.gone[name]} again")
-        self.finish(cell, items, fields, label)
+            items = self.woven(old, cell)
+            self.set_keys(items)
+            keys, errors = {i.key for i in items}, []
+            misfits = [i for i in old if set(re.findall(r'\bv_([0-9a-f]{10})\b', i.made)) - keys]
+            if not misfits:
+                errors = self.compile(self.unit(items))
+                if errors is None:
+                    return items
+                errors = [e for e in errors if e[2] == 'error'] or errors
+                misfits = [i for i in old if any(i.label == where and i.line <= line <= i.line + i.text.count('\n')
+                                                 for where, line, _, _ in errors)]
+            if not misfits or any(where == self.label for where, _, _, _ in errors):
+                raise self.compile_failure(errors)
+            for item in misfits:
+                old.remove(item)
+                self.drop(item, item.names)
 
-    def finish(self, cell, items, fields, label):
-        status, kind, what, line, made = fields[0], fields[1], fields[2], int(fields[3] or 0), fields[4:]
-        if status == 'unlinked':
-            raise Failure('LinkError', what or kind)
-        if status in ('crashed', 'terminated', 'died', 'lost'):
-            where = f'{label}, line {line}: ' if line else f'{label}: '
-            self.start()
-            if status == 'lost':
-                raise Failure('Interrupted', where + 'what ran could not be stopped where it was, so it was ended. ' + AFRESH)
-            raise Failure('Crash', where + what + '. ' + AFRESH)
-        types = dict(zip(map(int, made[0::2]), made[1::2]))
-        reached = []
-        for k, item in enumerate(cell):
-            if item.kind == 'variable':
-                if k not in types:
-                    continue
-                item.made = types[k]
-            reached.append(item)
-        unreached = [i for i in cell if i not in reached]
-        if unreached:  # what has not been declared anew stays as it was
-            cell = reached
-            items = self.replaced(reached)
-        changed = {n for i in cell if i.kind == 'declaration' for old in self.items for n in i.names
-                   if n in old.names and words_of(old.text) != words_of(i.text)}
-        for item in items:
-            if item.kind == 'variable' and item.cell != self.serial and re.search('St8function|PF|PK?F', item.made):
-                if self.depends(item, changed, items):
-                    self.notes.append(f"{item.names[0]} ({item.label}) still calls what it was made with; "
-                                      'run that cell again to have the new one')
-        self.items = [i for i in items if i.kind not in ('statement', 'expression')]
-        for item in cell:
-            for name in item.names:
-                self.gone.pop(name, None)
-        for note in self.notes:
-            self.show('stderr', f'note: {note}\n')
-        if status == 'interrupted':
-            raise Failure('Interrupted', f'stopped in line {line}; what was done until then stays')
-        if status == 'threw':
-            kind = kind.split('::')[-1] if kind.startswith('xcpp20::') else kind
-            raise Failure(kind, what, f'{label}, line {line}: {kind} was thrown and not caught', what,
-                          *self.lines(cell, line))
+    def drop(self, item, names):
+        self.notes.append(f"{', '.join(names)} ({item.label}): what it was made with has changed, so it is gone; run {item.label} again")
+        self.gone.update({name: item.label for name in names})
+
+    def not_replaced(self, cell):
+        """The older items but those whose names the cell defines anew."""
+        new, kept = {n: p for p in cell for n in p.names}, []
+        for item in self.items:
+            again = [new[n] for n in item.names if n in new]
+            if not again:
+                kept.append(item)
+            elif len(again) < len(item.names) and not item.names[0].endswith('_made'):
+                self.drop(item, [n for n in item.names if n not in new])
+            elif item.function and again[0].function and item.tokens.split(')')[0] != again[0].tokens.split(')')[0]:
+                self.notes.append(f'{item.names[0]} of {item.label} is replaced; overloads of a function belong into one cell')
+        return kept
 
     @staticmethod
-    def lines(cell, line):
-        source = cell[0].source.split('\n') if cell else []
-        return ['    ' + source[line - 1].strip()] if 0 < line <= len(source) else []
+    def woven(old, cell):
+        """Older items and the cell's pieces in order: what uses a name that the cell defines comes after its definition."""
+        order = []
+        for k in range(len(cell) + 1):
+            to_come, waiting = {n for p in cell[k:] for n in p.names}, []
+            for item in old:
+                if (item.words | {item.home}) & to_come:
+                    waiting.append(item)
+                    to_come |= set(item.names)
+                else:
+                    order.append(item)
+            order, old = order + cell[k:k + 1], waiting
+        return order
 
-    def depends(self, item, names, items):
-        seen, todo = set(), [item]
-        while todo:
-            i = todo.pop()
-            if i.words & names:
-                return True
-            for other in items:
-                if other is not i and id(other) not in seen and set(other.names) & i.words:
-                    seen.add(id(other))
-                    todo.append(other)
-        return False
+    @staticmethod
+    def set_keys(items):
+        named = defaultdict(list)
+        for item in items:
+            for name in filter(None, (*item.names, item.home)):
+                named[name].append(item)
+        operators = [i for i in items if i.names and i.names[0].startswith('operator')]  # used without their names
+        for item in (i for i in items if i.kind == 'definition'):
+            seen, todo = {}, [item]
+            while todo:
+                i = todo.pop()
+                if id(i) in seen:
+                    continue
+                anew = i.kind == 'variable' or i.function and 'static' in i.tokens.split()  # a static variable begins anew
+                seen[id(i)] = f'{i.names}{i.serial}' if anew else i.tokens
+                if i.kind != 'variable':
+                    todo += [j for w in (*i.words, *i.names, i.home) for j in named.get(w, [])] + operators * i.function
+            item.key = hashlib.sha1('\0'.join(sorted(seen.values())).encode()).hexdigest()[:10]
+
+    def finish(self, cell, items):
+        """What the session has after a cell ran, up to its end or up to an exception."""
+        before = {i.names[0]: i for i in self.items if i.kind == 'variable'}
+        changed = {n for p in cell for i in self.items for n in set(p.names) & set(i.names) if p.kind == 'variable' or i.key != p.key}
+        self.items = []
+        for item in items:
+            if item.kind == 'variable' and not item.made:
+                self.items += [self.variable(item, n) if n in self.made else before[n] for n in item.names
+                               if n in self.made or n in before and n not in self.ended]
+            elif item.kind not in ('statement', 'expression', 'check') and not re.match(r'#\s*undef', item.text):
+                self.items.append(item)
+                if item.kind == 'variable' and item.uses & changed and re.search(r'function<|\(\*\)|[*&]$', item.made):
+                    self.notes.append(f'{item.names[0]} ({item.label}) still refers to what it was made with; to renew it, run {item.label}')
+        for name in {n for i in self.items for n in i.names if i.serial == self.serial}:
+            self.gone.pop(name, None)
+
+    def variable(self, piece, name):
+        made = self.made[name]
+        if re.search(r'\{|\)::', made):  # a lambda's type, or a function's own, has no name
+            type_ = f'decltype({piece.initialiser})' if piece.initialiser else 'void'
+        else:
+            type_ = made
+        item = Piece('variable', line=piece.line, names=[name], words=set(re.findall(r'[^\W\d]\w*', type_)), label=piece.label,
+                     serial=piece.serial, made=made + '&' * ('&' in piece.text.split('=')[0]), type=type_)
+        item.uses = piece.words
+        return item
+
+    # ---- the text that is compiled
+
+    def has_setup(self, items):
+        return any(i.kind == 'include' and 'setup.hpp' in i.text for i in items)
+
+    def unit(self, items):
+        includes = [self.located(i) for i in items if i.kind == 'include' and 'setup.hpp' not in i.text]
+        return '\n'.join(['#include "setup.hpp"' if self.has_setup(items) else '#include "cell.hpp"', *includes, ENTRY,
+                          'namespace notebook {', *(self.emit(n, i) for n, i in enumerate(items) if i.kind != 'include'), '}', ''])
+
+    @staticmethod
+    def located(item):
+        return f'#line {item.line} "{item.label}"\n{item.text}\n#line 1 "cell"'
+
+    def emit(self, n, item):
+        text, name = self.located(item), item.names[0] if item.names else ''
+        if item.kind == 'definition':
+            return f'inline namespace v_{item.key} {{\n{text}\n}}'
+        if item.kind == 'global':
+            return f'}}\nusing namespace notebook;\n{text}\nnamespace notebook {{'
+        if item.kind == 'variable' and item.made:
+            return f'static auto& {name} = ::xcpp20::find<std::remove_reference_t<{item.type}>>("{name}");'
+        if item.kind == 'variable':
+            names = ', '.join(f'"{name}"' for name in item.names)
+            made = [f'static const int made_{n}_{k} = ::xcpp20::made<decltype({name})>("{name}", {name});' for k, name in enumerate(item.names)]
+            return '\n'.join([f'static const int at_{n} = ::xcpp20::at({item.line}, {{{names}}});',
+                              f'inline namespace cell_{self.serial} {{\n{text}\n}}', *made])
+        if item.kind in ('statement', 'expression'):
+            text = f'(\n{text}\n), ::xcpp20::Shown();' if item.kind == 'expression' else text
+            return f'static const int ran_{n} = (::xcpp20::at({item.line}), [] {{\n{text}\n}}(), 0);'
+        return text
 
     # ---- compiling
 
-    def compile(self, text, label):
-        """None where it compiles; else the compiler's messages, each (label, line, kind, text)."""
-        base = os.path.join(self.folder, f'cell{self.serial}')
-        with open(base + '.cpp', 'w') as file:
+    def compile(self, text):
+        """None if it compiles; else the compiler's messages, each (label, line, kind, text)."""
+        with open(self.path('cell.cpp'), 'w') as file:
             file.write(text)
-        if os.environ.get('XCPP20_TRACE'):
-            shutil.copy(base + '.cpp', os.environ['XCPP20_TRACE'])
-        command = shlex.split(self.config['compile']) + [base + '.cpp', '-o', base + '.so']
-        self.compiler = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                         stderr=subprocess.STDOUT, text=True, errors='replace', start_new_session=True,
-                                         env={**os.environ, 'LC_ALL': 'C.UTF-8', 'TMPDIR': self.folder})
-        log = self.compiler.communicate()[0]
-        status, self.compiler = self.compiler.returncode, None
-        os.unlink(base + '.cpp')
-        for name in os.listdir(self.folder):  # what a compiler that was stopped leaves
-            if not name.endswith('.so'):
-                os.unlink(os.path.join(self.folder, name))
-        if self.interrupted:
-            raise Failure('Interrupted', 'stopped while it was compiled; nothing of it has run')
-        messages = []
-        for line in log.splitlines():
-            match = re.match(r'(.*?):(\d+):(?:\d+:)? ((?:fatal )?error|warning|note): (.*)', line)
-            if match:
-                messages.append((match[1], int(match[2]), match[3].replace('fatal ', ''), self.clean(match[4])))
-        if status == 0:
-            for where, line, kind, text in messages:
-                if kind == 'warning' and where == label and 'never defined' not in text:
-                    self.show('stderr', f'{where}, line {line}: warning: {text}\n')
-            return None
-        return messages or [(label, 0, 'error', log.strip() or f'the compiler ended with {status}')]
+        log, top = '', os.environ['XCPP20_TOP']
+        for command, folder in (([*self.command, '-c', self.path('cell.cpp'), '-o', self.path('cell.o')], top), (RENAME, self.path('')),
+                                ([*self.command, '-shared', self.path('cell.o'), '-o', self.path(f'cell{self.serial}.so')], top)):
+            self.compiler = subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                             text=True, errors='replace', start_new_session=True,
+                                             env={**os.environ, 'LC_ALL': 'C.UTF-8', 'TMPDIR': self.path('')})
+            log += self.compiler.communicate()[0]
+            status, self.compiler = self.compiler.returncode, None
+            if self.interrupted:
+                raise Failure('Interrupted', 'stopped while it was compiled; nothing of it has run')
+            if status:
+                break
+        found = re.findall(r'^(.*?):(\d+):(?:\d+:)? (?:fatal )?(error|warning|note): (.*)', log, re.M)
+        messages = [(where, int(line), kind, self.readable(text)) for where, line, kind, text in found]
+        if status:
+            return messages or [(self.label, 0, 'error', log.strip() or f'the compiler ended with {status}')]
+        for where, line, kind, text in messages:
+            if kind == 'warning' and where == self.label:
+                self.show('stderr', f'{where}, line {line}: warning: {text}\n')
+        return None
 
     @staticmethod
-    def clean(text):
-        text = re.sub(r'v_[0-9a-f]{10}::', '', text)
-        return re.sub(r"\b(make|type)_(\w+)\(\)", r'\2', text)
+    def readable(text):
+        return re.sub(r'\bnotebook::|\b(v_[0-9a-f]{10}|cell_\d+)::', '', text)
 
-    def broken(self, messages, items, label):
-        """Older items that do not compile any more."""
-        labels = {where for where, _, kind, _ in messages if kind == 'error'}
-        if label in labels:
-            return []
-        found = []
-        for where, line, kind, _ in messages:
-            if kind == 'error':
-                fits = [i for i in items if i.label == where and i.cell != self.serial and i.line <= line and i.names]
-                if fits and fits[-1] not in found:
-                    found.append(max(fits, key=lambda i: i.line))
-        return found
+    def compile_failure(self, messages):
+        value = next((m for m in messages if m[0] == self.label), messages[0])[3]
+        details = [text for where, line, kind, message in messages[:8] if where.startswith('In[') or kind == 'error'
+                   for text in (f'{where}, line {line}: {kind}: {message}', *(self.quoted(line) if where == self.label else []))]
+        hints = [f'{name} of {made} is gone since something it was made with has changed: run {made} again'
+                 for name, made in self.gone.items() if re.search(rf"['‘]{name}['’]", value)]
+        if not hints and UNKNOWN.search(value):
+            setup = 'setup.hpp' in self.source or self.has_setup(self.items)
+            hints = ['if a cell above declares it, run that cell first' if setup else 'run the first cell: it includes the library']
+        return Failure('CompileError', '; '.join([value, *hints]), *details, *hints)
 
-    def compile_failure(self, messages, label, cell):
-        source = cell[0].source
-        errors = [m for m in messages if m[2] == 'error']
-        first = next((m for m in errors if m[0] == label), errors[0] if errors else messages[0])
-        details = []
-        for where, line, kind, text in [m for m in messages if m[2] in ('error', 'note')][:12]:
-            if where == label and line:
-                quoted = self.quote(source, label, line, text, kind)
-                details += [] if quoted[0] in details else quoted
-            elif kind == 'error' or where.startswith('In['):
-                details.append(f'{where}, line {line}: {kind}: {text}')
-        for name, made in self.gone.items():
-            if re.search(rf"'{name}'|‘{name}’", first[3]):
-                details.append(f'{name} of {made} is gone since something it was made with has changed: run {made} again')
-        return Failure('CompileError', first[3], *details)
-
-    @staticmethod
-    def quote(source, label, line, message, kind='error'):
-        lines = source.split('\n')
-        shown = ['    ' + lines[line - 1]] if 0 < line <= len(lines) else []
-        return [f'{label}, line {line}: {kind}: {message}'] + shown
+    def quoted(self, line):
+        return ['    ' + text.strip() for text in self.source.split('\n')[max(line - 1, 0):line]]
 
     # ---- running
 
-    def execute(self):
-        base = os.path.join(self.folder, f'cell{self.serial}.so')
-        os.write(self.process.commands, f'{base} xcpp20_cell_{self.serial}\n'.encode())
-        if self.interrupted:
-            self.process.child.send_signal(signal.SIGINT)
-        p, buffer, answer, asked_again = self.process, b'', b'', 0
-        streams = {p.out, p.err, p.answers}
-        while True:
-            ready = select.select(streams, [], [], 0.1)[0]
-            if p.err in ready:
-                data = self.read(p.err)
-                if data:
-                    self.show('stderr', data.decode(errors='replace'))
-                else:
-                    streams.discard(p.err)
-            if p.out in ready:
-                data = self.read(p.out)
-                buffer = self.split(buffer + data, not data)
-                if not data:
-                    streams.discard(p.out)
-            if p.answers in ready:
-                data = self.read(p.answers)
-                answer += data
-                if not data:
-                    streams.discard(p.answers)
-            head, newline, body = answer.partition(b'\n')
-            if newline and len(body) >= int(head):
-                fields = body.decode(errors='replace').split('\0')[:-1]
-                break
-            if p.child.poll() is not None and p.answers not in streams:
-                fields = ['died', '', '', '0']
-                break
+    def execute(self, cell, items):
+        status, kind, what = self.outcome()
+        with open(self.path('state'), 'rb') as file:
+            line, stack_is_full = struct.unpack('ii', file.read(8))
+        where = f'{self.label}, line {line}: ' if line else f'{self.label}: '
+        if status == 'unlinked':
+            raise Failure('LinkError', f'this is used and nowhere defined: {self.readable(what)}')
+        if status in ('Crash', 'Interrupted'):
+            self.start()
+            what = 'the stack is full; most likely a function calls itself without end' if stack_is_full else what
+            raise Failure(status, f'{where}{what}. {AFRESH}')
+        self.finish(cell, items)
+        for note in self.notes:
+            self.show('stderr', f'note: {note}\n')
+        if status == 'stopped':
+            raise Failure('Interrupted', f'stopped in line {line}; what was done until then stays')
+        if status == 'threw':
+            kind = self.readable(kind)
+            if kind == 'std::bad_alloc':
+                what = f'the {MEMORY >> 30} GiB of memory that a notebook may use are full; restart the kernel to free what old values hold'
+            raise Failure(kind, what, f'{where}{kind} was thrown and not caught', what, *self.quoted(line))
+
+    def outcome(self):
+        """Sends the cell to the host and passes on what it prints, until the host reports how the cell ended."""
+        child, self.buffer, self.done, self.made, self.ended, asked = self.child, b'', None, {}, set(), 0
+        self.outputs = {child.stdout: Output('stdout', self.show), child.stderr: Output('stderr', self.show)}
+        self.open, self.flushed = set(self.outputs), time.monotonic()
+        child.stdin.write(self.path(f'cell{self.serial}.so\n').encode())
+        child.stdin.flush()
+        while not self.done and self.open:
+            self.receive(0.05)
             if self.interrupted and time.monotonic() - self.interrupted > 2:
-                p.child.kill()
-                p.child.wait()
-                fields = ['lost', '', '', '0']
-                break
-            if self.interrupted and time.monotonic() - asked_again > 0.3:
-                asked_again = time.monotonic()
-                p.child.send_signal(signal.SIGINT)
-        for fd in streams & {p.out, p.err}:  # what is still in the pipes
-            while select.select([fd], [], [], 0)[0]:
-                data = self.read(fd)
-                if not data:
-                    break
-                if fd == p.err:
-                    self.show('stderr', data.decode(errors='replace'))
-                else:
-                    buffer = self.split(buffer + data, False)
-        self.split(buffer, True)
-        if os.path.exists(base):
-            os.unlink(base)
-        return self.explained(fields)
+                child.kill()
+                self.done = 'Interrupted', '', 'what ran could not be stopped, so it was ended'
+            elif self.interrupted and time.monotonic() - asked > 0.3:
+                asked = time.monotonic()
+                child.send_signal(signal.SIGINT)
+        while self.receive(0):  # what is still in the pipes
+            pass
+        self.pass_on(last=True)
+        self.flush(last=True)
+        if not self.done:
+            code = child.wait()
+            self.done = 'Crash', '', SIGNALS.get(-code, f'signal {-code}') if code < 0 else f'the cell ended the program with exit code {code}'
+        return self.done
 
-    def explained(self, fields):
-        if fields[0] == 'crashed':
-            return ['crashed', '', SIGNALS.get(int(fields[1]), f'signal {fields[1]}'), fields[3]]
-        if fields[0] == 'terminated':
-            fields[2] = f'{fields[1]} left a thread, a destructor or a noexcept function: {fields[2]}' if fields[1] \
-                else 'std::terminate was called'
-        if fields[0] == 'died':
-            code = self.process.child.wait()
-            fields[2] = SIGNALS.get(-code, f'signal {-code}') if code < 0 else f'the cell ended the program with exit code {code}'
-        return fields
+    def receive(self, seconds):
+        ready = select.select(self.open, [], [], seconds)[0]
+        for file in ready:
+            data = os.read(file.fileno(), 1 << 16)
+            if not data:
+                self.open.discard(file)
+            elif file is self.child.stderr:
+                self.outputs[file].add(data)
+            else:
+                self.buffer += data
+                self.pass_on()
+        if time.monotonic() - self.flushed > 0.1:
+            self.flush()
+        return ready
 
-    @staticmethod
-    def read(fd):
-        try:
-            return os.read(fd, 1 << 16)
-        except BlockingIOError:
-            return b''
+    def flush(self, last=False):
+        self.flushed = time.monotonic()
+        for output in self.outputs.values():
+            output.flush(last)
 
-    def split(self, data, at_end):
-        """Hands plain output and bundles on in their order; returns what may be the beginning of a bundle."""
-        mark = f'\x1e{self.process.mark} '.encode()
-        while data:
-            at = data.find(mark)
-            if at < 0:
-                keep = 0 if at_end else next((n for n in range(min(len(mark) - 1, len(data)), 0, -1)
-                                              if mark.startswith(data[-n:])), 0)
-                cut = len(data) - keep
-                while not at_end and cut and cut > len(data) - 4 and data[cut - 1] >= 0x80 and not self.whole(data[:cut]):
-                    cut -= 1
-                self.show('stdout', data[:cut].decode(errors='replace'))
-                return data[cut:]
-            if at:
-                self.show('stdout', data[:at].decode(errors='replace'))
-                data = data[at:]
-            head, newline, body = data[len(mark):].partition(b'\n')
-            kind, _, size = head.decode().partition(' ')
-            if not newline or len(body) < int(size):
-                return data
-            fields = body[:int(size)].decode(errors='replace').split('\0')
-            self.show(kind, dict(zip(fields[0::2], fields[1::2])))
-            data = body[int(size):]
-        return b''
-
-    @staticmethod
-    def whole(data):
-        try:
-            data[-4:].decode()
-            return True
-        except UnicodeDecodeError as e:
-            return e.start == 0 and e.reason != 'unexpected end of data'
+    def pass_on(self, last=False):
+        """Splits what came on standard output into text and the host's reports."""
+        output = self.outputs[self.child.stdout]
+        *parts, rest = re.split(b'\x1e' + self.mark.encode() + b'\t(.*)\n', self.buffer)
+        at = rest.find(b'\x1e')  # here a report may begin, of which only a part has come
+        rest, self.buffer = (rest, b'') if last or at < 0 else (rest[:at], rest[at:])
+        for text, report in zip(parts[::2], parts[1::2]):
+            output.add(text)
+            kind, *fields = [unquote(field) for field in report.decode(errors='replace').split('\t')]
+            if kind in ('result', 'display'):
+                output.flush()
+                self.show(kind, dict(zip(fields[::2], fields[1::2])))
+            elif kind == 'made':
+                self.made[fields[0]] = fields[1]
+            elif kind == 'ended':
+                self.ended.add(fields[0])
+            else:
+                self.done = fields
+        output.add(rest, last)

@@ -27,17 +27,16 @@ notebooks: $(NB)/ready ## run every notebook and compare the outputs with the st
 notebooks-update: $(NB)/ready ## run every notebook and store the outputs
 	@$(NB_ENV) $(NB_PYTHON) notebooks/run.py update $(or $(N_B),$(NOTEBOOKS))
 
-notebooks-kernel-test: $(NB)/ready ## test the notebooks' C++ kernel with cells of every kind (N_B=errors: one session)
-	@$(NB_ENV) $(NB_PYTHON) notebooks/kernel/test.py $(N_B)
+notebooks-kernel-test: $(NB)/ready ## test the notebooks' C++ kernel with cells of every kind (N_B=what_goes_wrong: one session)
+	@$(NB_ENV) $(NB_PYTHON) notebooks/kernel/test.py $(or $(N_B),all) $(NOTEBOOKS)
 
 $(NB)/ready: $(NB)/host $(NB)/precompiled/setup.hpp.gch $(NB)/venv/ready notebooks/kernel/kernel.py
 	$(Q)$(NB_PYTHON) notebooks/kernel/kernel.py install $(NB) && touch $@
 
-$(NB)/venv/ready: notebooks/notebooks.mk
-	@echo "  Jupyter's Python packages" && rm -rf $(NB)/venv && \
+$(NB)/venv/ready: notebooks/kernel/requirements.txt
+	@echo "  Jupyter's Python packages" && mkdir -p $(NB) && \
 	  if python3 -c 'import ensurepip' 2>/dev/null; then python3 -m venv $(NB)/venv; else python3 -m venv --without-pip $(NB)/venv; fi && \
-	  $(NB_PIP) 'ipykernel>=6.20,<8' 'nbclient>=0.10,<1' 'nbformat>=5.7,<6' 'tree-sitter>=0.23,<1' 'tree-sitter-cpp>=0.23,<0.24' || \
-	  { echo 'notebooks need Python 3.9 or newer with pip (on Debian and Ubuntu: apt-get install -y python3-venv)'; exit 1; }
+	  $(NB_PIP) -r $< || { echo 'notebooks need Python 3.9 or newer with pip (on Debian and Ubuntu: apt-get install -y python3-venv)'; exit 1; }
 	$(Q)touch $@
 
 $(NB)/venv/lab: $(NB)/venv/ready

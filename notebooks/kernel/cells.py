@@ -226,8 +226,7 @@ class Cell:
             self.add('expression' if node.end_byte > len(self.source) else 'statement', node, words=free_words(node) | {text_of(found[0])})
         elif type_.type in CLASSES and name and body:  # struct P {…} p;
             self.class_(type_, name, type_.end_byte).text += ';'
-            piece = self.add('variable', node, names)
-            piece.text = piece.text.replace(text_of(type_), text_of(name), 1)
+            self.add('variable', node, names).text = text_of(name) + self.source[type_.end_byte:node.end_byte].decode()
         elif any(n.type == 'qualified_identifier' for n in names):  # int M::n = 3;
             piece = self.add('definition', node, names, home=text_of(names[0].child_by_field_name('scope')))
             piece.text = 'inline ' + piece.text

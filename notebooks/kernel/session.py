@@ -175,8 +175,9 @@ class Session:
         order = []
         for k in range(len(cell) + 1):
             to_come, waiting = {n for p in cell[k:] for n in p.names}, []
+            operators = any(name.startswith('operator') for name in to_come)  # functions use them without their names
             for item in old:
-                if (item.words | {item.home}) & to_come:
+                if (item.words | {item.home}) & to_come or item.function and operators:
                     waiting.append(item)
                     to_come |= set(item.names)
                 else:
@@ -190,7 +191,7 @@ class Session:
         for item in items:
             for name in filter(None, (*item.names, item.home)):
                 named[name].append(item)
-        operators = [i for i in items if i.names and i.names[0].startswith('operator')]  # used without their names
+        operators = [i for i in items if i.names and i.names[0].startswith('operator')]
         for item in (i for i in items if i.kind == 'definition'):
             seen, todo = {}, [item]
             while todo:

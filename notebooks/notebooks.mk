@@ -14,6 +14,7 @@ NB_ENV = nb=$$(cd '$(NB)' && pwd) && export JUPYTER_PATH="$$nb/share/jupyter" JU
 # Containers check their indices, and what the compiler knows to be wrong is an error.
 NB_CELL = $(filter-out -W%,$(TAPEHEAD_COMPILE)) -I$(NB)/precompiled -Inotebooks -Inotebooks/kernel -DXCPP20 -UNDEBUG \
   -D_GLIBCXX_ASSERTIONS -O0 -g0 -fPIC -Werror=return-type -Werror=return-local-addr -Werror=uninitialized
+NB_CLANG = $(if $(findstring clang,$(CXX)),-include-pch $(NB)/precompiled/setup.hpp.gch)
 
 .PHONY: notebook notebooks notebooks-update notebooks-kernel-test notebooks-force
 notebook: $(NB)/ready $(NB)/venv/lab ## open the notebooks in the browser
@@ -27,7 +28,7 @@ notebooks: $(NB)/ready ## run every notebook and compare the outputs with the st
 notebooks-update: $(NB)/ready ## run every notebook and store the outputs
 	@$(NB_ENV) $(NB_PYTHON) notebooks/run.py update $(or $(N_B),$(NOTEBOOKS))
 
-notebooks-kernel-test: $(NB)/ready ## test the notebooks' C++ kernel with cells of every kind (N_B=what_goes_wrong: one session)
+notebooks-kernel-test: $(NB)/ready $(NB)/venv/lab ## test the notebooks' C++ kernel with cells of every kind (N_B=what_goes_wrong: one session)
 	@$(NB_ENV) $(NB_PYTHON) notebooks/kernel/test.py $(or $(N_B),all) $(NOTEBOOKS)
 
 $(NB)/ready: $(NB)/host $(NB)/precompiled/setup.hpp.gch $(NB)/venv/ready notebooks/kernel/kernel.py
@@ -55,6 +56,6 @@ $(NB)/precompiled/setup.hpp.gch: notebooks/setup.hpp $(NB)/command
 	$(Q)$(NB_CELL) -w -MMD -MP -x c++-header $< -o $@
 
 $(NB)/command: notebooks-force
-	@mkdir -p $(@D) && echo '$(NB_CELL)' | cmp -s - $@ || echo '$(NB_CELL)' >$@
+	@mkdir -p $(@D) && echo '$(NB_CELL) $(NB_CLANG)' | cmp -s - $@ || echo '$(NB_CELL) $(NB_CLANG)' >$@
 
 -include $(NB)/precompiled/setup.hpp.d

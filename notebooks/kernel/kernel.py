@@ -66,7 +66,8 @@ class Cpp(Kernel):
 def install(folder):
     folder = os.path.abspath(folder)
     spec = os.path.join(folder, 'share', 'jupyter', 'kernels', 'xcpp20')
-    os.makedirs(spec, exist_ok=True)
+    for needed in (spec, os.path.join(folder, 'home', 'ipython')):
+        os.makedirs(needed, exist_ok=True)
     with open(os.path.join(spec, 'kernel.json'), 'w') as file:
         json.dump({'argv': [sys.executable, os.path.abspath(__file__), '-f', '{connection_file}', '--log-level=ERROR'],
                    'display_name': 'C++20', 'language': 'C++', 'interrupt_mode': 'signal',  # both as in the notebooks

@@ -165,7 +165,7 @@ class Session:
                 kept.append(item)
             elif len(again) < len(item.names) and not item.names[0].endswith('_made'):
                 self.drop(item, [n for n in item.names if n not in new])
-            elif item.function and again[0].function and item.tokens.split(')')[0] != again[0].tokens.split(')')[0]:
+            elif item.function and again[0].function and len({i.tokens.partition(item.names[0])[2].partition(')')[0] for i in (item, again[0])}) > 1:
                 self.notes.append(f'{item.names[0]} of {item.label} is replaced; overloads of a function belong into one cell')
         return kept
 
@@ -223,7 +223,7 @@ class Session:
     def variable(self, piece, name):
         made = self.made[name]
         if re.search(r'\{|\)::', made):  # a lambda's type, or a function's own, has no name
-            type_ = f'decltype({piece.initialiser})' if piece.initialiser else 'void'
+            type_ = f'decltype({piece.initialiser or name})'
         else:
             type_ = made
         item = Piece('variable', line=piece.line, names=[name], words=set(re.findall(r'[^\W\d]\w*', type_)), label=piece.label,
@@ -252,7 +252,7 @@ class Session:
         if item.kind == 'global':
             return f'}}\nusing namespace notebook;\n{text}\nnamespace notebook {{'
         if item.kind == 'variable' and item.made:
-            return f'static auto& {name} = ::xcpp20::find<std::remove_reference_t<{item.type}>>("{name}");'
+            return f'#line {item.line} "{item.label}"\nstatic auto& {name} = ::xcpp20::find<std::remove_reference_t<{item.type}>>("{name}");'
         if item.kind == 'variable':
             names = ', '.join(f'"{name}"' for name in item.names)
             made = [f'static const int made_{n}_{k} = ::xcpp20::made<decltype({name})>("{name}", {name});' for k, name in enumerate(item.names)]

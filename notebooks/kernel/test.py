@@ -14,10 +14,12 @@ import time
 
 import nbformat
 from jupyter_client.manager import KernelManager
+from nbformat.sign import NotebookNotary
 from nbformat.v4 import new_code_cell, new_notebook
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..'))
 import run
+from session import Session
 
 SETUP = '#include "setup.hpp"'
 
@@ -112,7 +114,7 @@ def what_a_cell_may_hold(k):
         k.step(f'a function: {head}', head + '\nh()', '3')
     k.step('in a later cell', '[[nodiscard]] int from_here();\nextern "C" int abs(int);\nextern "C" { int atoi(const char*); }\nh() + abs(-2) + atoi("4")', '9')
     k.step('main is called', 'int main() {\n  std::cout << "in main";\n}', stdout='in main')
-    k.step('with arguments too', 'int main(int argc, char** argv) { std::cout << argc << (argv == nullptr); }', stdout='01')
+    k.step('with arguments too', 'int main(int argc, char** argv) { std::cout << argc << (argv == nullptr); }', stdout='01', stderr='main .* is replaced')
     k.step('return leaves the cell', 'n = 1;\nif (n == 1) return;\nn = 2;')
     k.step('it has', 'n', '1')
     k.step('pointers to functions', 'int (*pointer)(int) = nullptr;\npointer = &square;\npointer(3)', '9')
@@ -154,6 +156,8 @@ def what_is_defined_again(k):
     k.step('in a later cell', 'int apply(const std::function<int(int)>& f) { return f(1); }\nfmt::format("{} {} {}", apply(plus), apply([&](int i) { return i * k; }), ticks())', '"6 5 2"')
     k.step('a lambda follows a new variable', 'int k = 7;\nplus(1) + refers()', '15', stderr='copy .*copies ')
     k.step('a recursive std::function', 'std::function<int(int)> factorial = [&](int i) { return i < 2 ? 1 : i * factorial(i - 1); };\nfactorial(5)', '120')
+    k.step('a type that no later cell can name', 'auto local() {\n  struct Local { int i = 3; };\n  return std::pair(Local{}, 1);\n}\nauto [first, second] = local();\nauto kept = local();')
+    k.step('is found by its initialiser, or given up', 'kept.first.i + second', '4', stderr='first .*is gone')
     k.step('a lock ends with its name', '#include <mutex>\nstd::mutex m;\nstd::lock_guard<std::mutex> guard(m);')
     k.step('so it can be made again', 'std::lock_guard<std::mutex> guard(m);')
     k.step('and so does a tape', 'auto A = ones<double>({2});\nTape<double> tape;\ntape.watch({{"A", A}});\nauto y = sum(A * A);')
@@ -238,10 +242,23 @@ def notebooks(k):
     """What `make notebooks` takes for equal, and what it says of a notebook that fails; that opening one changes nothing."""
     info = k.client.kernel_info(reply=True, timeout=30)['content']['language_info']
     spec = k.manager.kernel_spec
+    os.environ.update({name: value for name, value in spec.env.items() if name.startswith('XCPP20_')})
     for path in sys.argv[2:]:
         stored = nbformat.read(path, as_version=4).metadata
         k.judge(f'{os.path.basename(path)} names this kernel as it names itself', stored == {
             'kernelspec': {'display_name': spec.display_name, 'language': spec.language, 'name': 'xcpp20'}, 'language_info': info}, (stored, info))
+    opened = subprocess.run([os.environ.get('TAPEHEAD_MAKE', 'make'), 'notebook', 'ARGS=--show-config-json'], capture_output=True, text=True)
+    k.judge('`make notebook` trusts the notebooks, so that their pictures are shown',
+            all(NotebookNotary().check_signature(nbformat.read(path, as_version=4)) for path in sys.argv[2:]), opened)
+    k.judge('and keeps checkpoints in the build folder', os.environ['XCPP20_FOLDER'] + '/checkpoints"' in opened.stdout, opened)
+    with tempfile.TemporaryDirectory(prefix='a b') as folder:
+        for name in ('host', 'command'):
+            os.symlink(os.path.join(os.environ['XCPP20_FOLDER'], name), os.path.join(folder, name))
+        os.environ['XCPP20_FOLDER'], shown = folder, []
+        session = Session(lambda kind, data: shown.append(data))
+        session.run(SETUP + '\n1 + 1', 'In[1]')
+        session.close()
+    k.judge('a folder with a space in its name', shown == [{'text/plain': '2'}], shown)
     text, svg = 'x 0.681 [1. 2.]\n  3 4', "<svg><g class='a'><text x='1'>0.5</text></g></svg>"
     k.judge('one in the last digit is equal', run.same_text(text, 'x 0.682 [1. 2.] 3 4') and run.same_text('1.2e-07', '1.3e-07'))
     k.judge('two are not, nor other words, signs, lengths, integers', not any(run.same_text(text, text.replace(*pair)) for pair in (

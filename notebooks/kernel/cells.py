@@ -46,6 +46,7 @@ class Piece:
     key: str = ''
     made: str = ''       # the type of a variable that was made, as the compiler names it
     type: str = ''       # and as a later cell can write it
+    uses: set = field(default_factory=set)     # the words of its initialiser
 
 
 def text_of(node):
@@ -230,7 +231,7 @@ class Cell:
         elif any(n.type == 'qualified_identifier' for n in names):  # int M::n = 3;
             piece = self.add('definition', node, names, home=text_of(names[0].child_by_field_name('scope')))
             piece.text = 'inline ' + piece.text
-        elif found and all(self.is_prototype(d) for d in found):
+        elif found and (all(self.is_prototype(d) for d in found) or names[0].type == 'operator_name'):
             self.add('definition', node, [self.overload(n, node) for n in names], function=True)
         elif 'constexpr' in qualifiers or 'const' in qualifiers and all(
                 d.type == 'init_declarator' and d.named_children[0].type == 'identifier' and
@@ -282,6 +283,9 @@ class Cell:
             edits.append((node.start_byte, node.end_byte, self.captures(node, local)))
         if kind == 'storage_class_specifier' and node.text in (b'static', b'thread_local') and not local and not in_function:
             edits.append((node.start_byte, node.end_byte, ''))
+        if kind == 'declaration' and node.parent.type == 'declaration_list' and not in_function and \
+                not any(self.is_prototype(d) for d in declarators(node)) and b'extern' not in node.text and b'inline' not in node.text:
+            edits.append((node.start_byte, node.start_byte, 'inline '))  # a variable of a namespace is made once, not in every cell
         for child in node.children:
             self.edit(child, local, in_function or kind == 'function_definition' and child == body or kind in CLASSES or
                       kind == 'lambda_expression' and child == body, edits)

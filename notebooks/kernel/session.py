@@ -23,7 +23,7 @@ from urllib.parse import unquote
 from cells import Cell, CellError, Piece
 
 MEMORY = 4 << 30  # bytes, as for the exercises
-MOST_LINES, MOST_CHARACTERS = 2000, 1 << 20  # of output that a cell may show
+MOST_LINES, MOST_CHARACTERS, PICTURE = 2000, 1 << 20, 20  # of output that a cell may show; a picture counts as 20 lines
 SIGNALS = {signal.SIGSEGV: 'segmentation fault: it read or wrote memory that it does not own',
            signal.SIGABRT: 'abort: a failed check, an exception that nothing could catch, or a call of abort()',
            signal.SIGFPE: 'division of an integer by zero', signal.SIGKILL: 'killed from outside, perhaps for want of memory'}
@@ -211,8 +211,8 @@ class Session:
         self.items = []
         for item in items:
             if item.kind == 'variable' and not item.made:
-                self.items += [self.variable(item, n) if n in self.made else before[n] for n in item.names
-                               if n in self.made or n in before and n not in self.ended]
+                self.items += [before[n] for n in item.names if n not in self.made and n in before and n not in self.ended]
+                self.items += [v for n in item.names if n in self.made and (v := self.variable(item, n)).type]
             elif item.kind not in ('statement', 'expression', 'check') and not re.match(r'#\s*undef', item.text):
                 self.items.append(item)
                 if item.kind == 'variable' and item.uses & changed and re.search(r'function<|\(\*\)|[*&]$', item.made):
@@ -222,14 +222,13 @@ class Session:
 
     def variable(self, piece, name):
         made = self.made[name]
+        type_ = made
         if re.search(r'\{|\)::', made):  # a lambda's type, or a function's own, has no name
-            type_ = f'decltype({piece.initialiser or name})'
-        else:
-            type_ = made
-        item = Piece('variable', line=piece.line, names=[name], words=set(re.findall(r'[^\W\d]\w*', type_)), label=piece.label,
-                     serial=piece.serial, made=made + '&' * ('&' in piece.text.split('=')[0]), type=type_)
-        item.uses = piece.words
-        return item
+            type_ = f'decltype({piece.initialiser})' if piece.initialiser else ''
+        if not type_:
+            self.notes.append(f'{name}: its type has no name outside of this cell, so later cells cannot use it')
+        return Piece('variable', line=piece.line, names=[name], words=set(re.findall(r'[^\W\d]\w*', type_)), label=piece.label,
+                     serial=piece.serial, made=made + '&' * ('&' in piece.text.split('=')[0]), type=type_, uses=piece.words)
 
     # ---- the text that is compiled
 
@@ -385,8 +384,11 @@ class Session:
         for text, report in zip(parts[::2], parts[1::2]):
             output.add(text)
             kind, *fields = [unquote(field) for field in report.decode(errors='replace').split('\t')]
-            if kind in ('result', 'display'):
+            if kind == 'display' and output.lines >= MOST_LINES:
+                output.cut, output.dropped = True, output.dropped + PICTURE
+            elif kind in ('result', 'display'):
                 output.flush()
+                output.lines += PICTURE
                 self.show(kind, dict(zip(fields[::2], fields[1::2])))
             elif kind == 'made':
                 self.made[fields[0]] = fields[1]

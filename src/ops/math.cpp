@@ -8,7 +8,7 @@
 #include "kernels/parallel.hpp"
 #include "kernels/require.hpp"
 #include "kernels/vmath.hpp"
-#include "tapehead/autograd/tape.hpp"
+#include "tapehead/autograd/record.hpp"
 #include "tapehead/ops/arithmetic.hpp"
 #include "tapehead/ops/select.hpp"
 #include "tapehead/ops/views.hpp"
@@ -300,6 +300,19 @@ Tensor<bool> isfinite(const Tensor<T>& x) {
   return map<bool>("isfinite", x, [](T v) { return v - v == 0; });
 }
 
+template <class T>
+Real<T> round(const Tensor<T>& x, int decimals) {
+  double power = 1;
+  for (int i = std::abs(std::clamp(decimals, -400, 400)); i > 0; --i) power *= 10;
+  const auto scale = static_cast<T>(power);
+  return map<T>("round", x, [scale, decimals](T v) {
+    const T scaled = decimals < 0 ? v / scale : v * scale;
+    if (!std::isfinite(scaled)) return v;
+    if (decimals >= 0) return std::nearbyint(scaled) / scale;
+    return scaled == 0 ? scaled : std::nearbyint(scaled) * scale;
+  });
+}
+
 // clang-format off
 #define TAPEHEAD_MATH(T)                                                                                \
   template Tensor<T> exp(const Tensor<T>&);      template Tensor<T> expm1(const Tensor<T>&);            \
@@ -313,5 +326,7 @@ Tensor<bool> isfinite(const Tensor<T>& x) {
   template Tensor<bool> isnan(const Tensor<T>&); template Tensor<bool> isfinite(const Tensor<T>&);
 TAPEHEAD_MATH(float) TAPEHEAD_MATH(double)
 // clang-format on
+template Tensor<float> round(const Tensor<float>&, int);
+template Tensor<double> round(const Tensor<double>&, int);
 
 }  // namespace tapehead

@@ -28,6 +28,15 @@ Tensor<R> mapped(const char* op, std::initializer_list<Operand> inputs, kernels:
 template <class E>
 using Raw = std::conditional_t<std::is_same_v<E, bool>, unsigned char, E>;
 
+/// f(a, b), where int64 wraps around as unsigned numbers do: signed overflow would be undefined.
+template <class T, class F>
+T wrapped(T a, T b, F f) {
+  if constexpr (std::is_integral_v<T>)
+    return static_cast<T>(f(static_cast<std::uint64_t>(a), static_cast<std::uint64_t>(b)));
+  else
+    return f(a, b);
+}
+
 template <class R, class... A, class F>
 void run(std::int64_t n, F f, Raw<R>* __restrict out, const Raw<A>* __restrict... in) {
   for (std::int64_t i = 0; i < n; ++i) out[i] = static_cast<R>(f(static_cast<A>(in[i])...));

@@ -1,7 +1,5 @@
 #include "tapehead/tensor/print.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -10,8 +8,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "tensor/elementwise.hpp"
-#include "tapehead/kernels/error.hpp"
+#include "kernels/require.hpp"
 
 namespace tapehead {
 
@@ -76,10 +73,6 @@ Decimal write(double v, bool single, bool scientific, const Digits& digits) {
 
 // ---- a column: what its cells have in common -----------------------------------------------------------
 
-std::string padded(const std::string& text, std::size_t width) {
-  return text.size() < width ? std::string(width - text.size(), ' ') + text : text;
-}
-
 class RealCells {
  public:
   RealCells(const std::vector<double>& shown, bool single, const PrintOptions& options) : single_(single) {
@@ -103,9 +96,9 @@ class RealCells {
   }
 
   std::string operator()(double v) const {
-    if (!std::isfinite(v)) return padded(other(v), left_ + right_ + 1);
+    if (!std::isfinite(v)) return fmt::format("{:>{}}", other(v), left_ + right_ + 1);
     Decimal d = write(v, single_, scientific_, digits_);
-    std::string text = padded(d.whole, left_) + "." + d.fraction;
+    std::string text = fmt::format("{:>{}}.{}", d.whole, left_, d.fraction);
     if (scientific_)  // "-05" in a column with an "+100" is "-005"
       text += "e" + d.exponent.substr(0, 1) + std::string(exponent_ - d.exponent.size(), '0') +
               d.exponent.substr(1);
@@ -133,17 +126,6 @@ class RealCells {
   bool scientific_;
   Digits digits_;
   std::size_t left_ = 0, right_ = 0, exponent_ = 0;  // widths before and after the point, and of the exponent
-};
-
-class IntegerCells {
- public:
-  explicit IntegerCells(const std::vector<std::int64_t>& shown) {
-    for (const std::int64_t v : shown) width_ = std::max(width_, std::to_string(v).size());
-  }
-  std::string operator()(std::int64_t v) const { return padded(std::to_string(v), width_); }
-
- private:
-  std::size_t width_ = 0;
 };
 
 // ---- the whole -----------------------------------------------------------------------------------------
@@ -230,22 +212,23 @@ std::string scalar_text(double v, bool single) {
 }
 
 void check(const PrintOptions& options) {
-  const auto out_of_range = [](const char* name, std::int64_t value, const char* range) {
-    throw ValueError(fmt::format("to_string: {} is {}; it must be {}", name, value, range));
+  const auto within = [](bool in, const char* name, std::int64_t value, const char* range) {
+    require<ValueError>(in, "to_string: {} is {}; it must be {}", name, value, range);
   };
-  if (options.precision < -1 || options.precision > 1100)
-    out_of_range("precision", options.precision, "0 to 1100, or -1 for NumPy's default");
-  if (options.edge_items < 1) out_of_range("edge_items", options.edge_items, "at least 1");
-  if (options.threshold < 0) out_of_range("threshold", options.threshold, "at least 0");
-  if (options.line_width < 1) out_of_range("line_width", options.line_width, "at least 1");
+  within(options.precision >= -1 && options.precision <= 1100, "precision", options.precision,
+         "0 to 1100, or -1 for NumPy's default");
+  within(options.edge_items >= 1, "edge_items", options.edge_items, "at least 1");
+  within(options.threshold >= 0, "threshold", options.threshold, "at least 0");
+  within(options.line_width >= 1, "line_width", options.line_width, "at least 1");
 }
 
 }  // namespace
 
 void detail::throw_bad_print_spec() {
-  throw ValueError(
-      "format: a tensor is printed by {}, {:.3} (at most three digits after the point), {:.3f} "
-      "(exactly three) or {:.3e}, with at most 1100 digits");
+  raise<ValueError>(
+      "format: a tensor is printed by {{}}, {{:.3}} (at most three digits after the point), {{:.3f}} "
+      "(exactly three) or "
+      "{{:.3e}}, with at most 1100 digits");
 }
 
 template <class E>
@@ -263,8 +246,9 @@ std::string to_string(const Tensor<E>& x, const PrintOptions& options) {
     const char* truth = x.rank() == 0 ? "True" : " True";
     return printer.str([&](std::int64_t offset) { return p[offset] ? truth : "False"; });
   } else if constexpr (std::is_integral_v<E>) {
-    const IntegerCells cells(shown(std::int64_t{}));
-    return printer.str([&](std::int64_t offset) { return cells(p[offset]); });
+    std::size_t width = 0;
+    for (const std::int64_t v : shown(std::int64_t{})) width = std::max(width, std::to_string(v).size());
+    return printer.str([&](std::int64_t offset) { return fmt::format("{:>{}}", p[offset], width); });
   } else {
     constexpr bool single = std::is_same_v<E, float>;
     if (x.rank() == 0 && options.precision < 0 && options.notation == Notation::automatic)
@@ -274,24 +258,9 @@ std::string to_string(const Tensor<E>& x, const PrintOptions& options) {
   }
 }
 
-template <std::floating_point T>
-Tensor<T> round(const Tensor<T>& x, int decimals) {
-  double power = 1;
-  for (int i = std::abs(std::clamp(decimals, -400, 400)); i > 0; --i) power *= 10;
-  const auto scale = static_cast<T>(power);
-  return detail::map<T>("round", x, [scale, decimals](T v) {
-    const T scaled = decimals < 0 ? v / scale : v * scale;
-    if (!std::isfinite(scaled)) return v;
-    if (decimals >= 0) return std::nearbyint(scaled) / scale;
-    return scaled == 0 ? scaled : std::nearbyint(scaled) * scale;
-  });
-}
-
 template std::string to_string(const Tensor<float>&, const PrintOptions&);
 template std::string to_string(const Tensor<double>&, const PrintOptions&);
 template std::string to_string(const Tensor<bool>&, const PrintOptions&);
 template std::string to_string(const Tensor<std::int64_t>&, const PrintOptions&);
-template Tensor<float> round(const Tensor<float>&, int);
-template Tensor<double> round(const Tensor<double>&, int);
 
 }  // namespace tapehead

@@ -1,47 +1,43 @@
 #include "tapehead/tensor/shape.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
-#include "tapehead/kernels/error.hpp"
+#include "kernels/require.hpp"
 
 namespace tapehead {
 
 Shape::Shape(const std::int64_t* first, const std::int64_t* last) {
-  if (last - first > max_rank)
-    throw ShapeError(fmt::format("shape: {} axes; a tensor has at most {}", last - first, max_rank));
+  require<ShapeError>(last - first <= max_rank, "shape: {} axes; a tensor has at most {}", last - first,
+                      max_rank);
   rank_ = static_cast<int>(last - first);
   std::copy(first, last, sizes_);
+}
+
+void Shape::raise_axis(int axis) const {
+  raise<IndexError>("shape: {} has no axis {}; axes are counted from 0, and x.size(-1) counts from the end",
+                    *this, axis);
 }
 
 std::int64_t Shape::numel(const char* op) const {
   std::int64_t count = 1;
   bool empty = false, overflow = false;
   for (std::int64_t size : *this) {
-    if (size < 0) throw ShapeError(fmt::format("{}: {} has a negative size", op, str()));
+    require<ShapeError>(size >= 0, "{}: {} has a negative size", op, *this);
     empty |= size == 0;
     overflow |= size != 0 && __builtin_mul_overflow(count, size, &count);
   }
   if (empty) return 0;
-  if (overflow) throw ShapeError(fmt::format("{}: {} has more than 2^63 - 1 elements", op, str()));
+  require<ShapeError>(!overflow, "{}: {} has more than 2^63 - 1 elements", op, *this);
   return count;
 }
 
 std::string Shape::str() const {
-  std::string text = "(";
-  for (int i = 0; i < rank_; ++i) {
-    if (i > 0) text += ", ";
-    text += std::to_string(sizes_[i]);
-  }
-  text += rank_ == 1 ? ",)" : ")";
-  return text;
+  return fmt::format("({}{})", fmt::join(begin(), end(), ", "), rank_ == 1 ? "," : "");
 }
 
 Shape Shape::with(int axis, std::int64_t size) const {
-  if (rank_ == max_rank)
-    throw ShapeError(
-        fmt::format("shape: {} cannot take one more axis; a tensor has at most {}", str(), max_rank));
+  require<ShapeError>(rank_ < max_rank, "shape: {} cannot take one more axis; a tensor has at most {}", *this,
+                      max_rank);
   Shape wider = *this;
   std::copy_backward(wider.sizes_ + axis, wider.sizes_ + rank_, wider.sizes_ + rank_ + 1);
   wider.sizes_[axis] = size;
@@ -74,31 +70,26 @@ Strides row_major(const Shape& shape) {
 }
 
 bool is_row_major(const Shape& shape, const Strides& strides) {
-  if (shape.numel() == 0) return true;
-  std::int64_t step = 1;
-  for (int i = shape.rank() - 1; i >= 0; --i) {
-    if (shape[i] != 1 && strides[i] != step) return false;
-    step *= shape[i];
-  }
-  return true;
+  const Strides plain = row_major(shape);
+  bool differs = false;
+  for (int i = 0; i < shape.rank(); ++i) differs |= shape[i] != 1 && strides[i] != plain[i];
+  return !differs || shape.numel() == 0;
 }
 
 int normalize_axis(const char* op, int axis, const Shape& shape) {
   const int rank = shape.rank();
   if (axis >= -rank && axis < rank) return axis < 0 ? axis + rank : axis;
-  if (rank == 0)
-    throw IndexError(fmt::format("{}: axis {} of a zero-dimensional tensor, which has no axes", op, axis));
-  throw IndexError(fmt::format("{}: axis {} is out of range for shape {}; it has axes {} to {}", op, axis,
-                               shape.str(), -rank, rank - 1));
+  require<IndexError>(rank > 0, "{}: axis {} of a zero-dimensional tensor, which has no axes", op, axis);
+  raise<IndexError>("{}: axis {} is out of range for shape {}; it has axes {} to {}", op, axis, shape, -rank,
+                    rank - 1);
 }
 
 std::vector<bool> Axes::mask(const char* op, const Shape& shape) const {
   std::vector<bool> reduced(static_cast<std::size_t>(shape.rank()), all_);
   for (int axis : list_) {
     auto at = static_cast<std::size_t>(normalize_axis(op, axis, shape));
-    if (reduced[at])
-      throw ValueError(
-          fmt::format("{}: axis {} is named twice for shape {}; name each once", op, axis, shape.str()));
+    require<ValueError>(!reduced[at], "{}: axis {} is named twice for shape {}; name each once", op, axis,
+                        shape);
     reduced[at] = true;
   }
   return reduced;
@@ -108,11 +99,11 @@ Shape broadcast_shapes(const char* op, const Shape& a, const Shape& b) {
   Shape out = a.rank() >= b.rank() ? a : b;
   for (int back = 1; back <= std::min(a.rank(), b.rank()); ++back) {
     const std::int64_t m = a[a.rank() - back], n = b[b.rank() - back];
-    if (m != n && m != 1 && n != 1)
-      throw ShapeError(
-          fmt::format("{}: shapes {} and {} do not broadcast: sizes {} and {} meet on axis {}; they must be "
-                      "equal, or one of them 1",
-                      op, a.str(), b.str(), m, n, -back));
+    require<ShapeError>(
+        m == n || m == 1 || n == 1,
+        "{}: shapes {} and {} do not broadcast: sizes {} and {} meet on axis {}; they must be equal, "
+        "or one of them 1",
+        op, a, b, m, n, -back);
     out[out.rank() - back] = m == 1 ? n : m;
   }
   return out;

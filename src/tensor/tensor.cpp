@@ -1,32 +1,21 @@
 #include "tapehead/tensor/tensor.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <new>
 
+#include "kernels/require.hpp"
 #include "kernels/walk.hpp"
-#include "tapehead/kernels/error.hpp"
 
 namespace tapehead {
 
-template <>
-const char* dtype_name<float>() {
-  return "float";
-}
-template <>
-const char* dtype_name<double>() {
-  return "double";
-}
-template <>
-const char* dtype_name<bool>() {
-  return "bool";
-}
-template <>
-const char* dtype_name<std::int64_t>() {
-  return "int64";
+template <class E>
+const char* dtype_name() {
+  return std::is_same_v<E, float>    ? "float"
+         : std::is_same_v<E, double> ? "double"
+         : std::is_same_v<E, bool>   ? "bool"
+                                     : "int64";
 }
 
 namespace detail {
@@ -48,9 +37,9 @@ const Header& empty_header() {
 
 Storage* new_storage(const char* op, const Shape& shape, std::int64_t numel, std::size_t element_bytes) {
   const auto count = static_cast<std::uint64_t>(numel);
-  if (count > (std::uint64_t{1} << 62) / element_bytes)
-    throw ShapeError(fmt::format("{}: shape {} of {}-byte elements is more memory than there can be", op,
-                                 shape.str(), element_bytes));
+  require<ShapeError>(count <= (std::uint64_t{1} << 62) / element_bytes,
+                      "{}: shape {} of {}-byte elements is more memory than there can be", op, shape,
+                      element_bytes);
   const std::size_t bytes = sizeof(Storage) + count * element_bytes;
   auto* storage = new (allocate(bytes)) Storage;
   storage->bytes = bytes;
@@ -64,7 +53,7 @@ Header* new_header() {
 }
 
 namespace {
-// One owner fewer; true for the last. Who alone holds it needs no locked instruction: nobody else can be
+// One owner fewer; true for the last. The only owner needs no locked instruction, because no other thread can be
 // counting.
 bool last_of(std::atomic<std::int64_t>& owners) {
   return owners.load(std::memory_order_acquire) == 1 || owners.fetch_sub(1, std::memory_order_acq_rel) == 1;
@@ -74,8 +63,6 @@ bool last_of(std::atomic<std::int64_t>& owners) {
 const Header* share(const Header* header) noexcept {
   if (header == nullptr) return nullptr;
   header->owners.fetch_add(1, std::memory_order_relaxed);
-  if (copy_watch != nullptr) [[unlikely]]
-    copy_watch(*header);
   return header;
 }
 
@@ -86,10 +73,13 @@ void drop(const Header* header) noexcept {
   release(const_cast<Header*>(header), sizeof(Header));
 }
 
-void throw_not_scalar(const Shape& shape) {
-  throw ShapeError(
-      fmt::format("item: shape {} has {} elements; item() reads a tensor of exactly one, at({{…}}) reads any",
-                  shape.str(), shape.numel()));
+void raise_not_scalar(const Shape& shape) {
+  raise<ShapeError>(
+      "item: shape {} has {} elements; item() reads a tensor of exactly one, at({{…}}) reads any", shape,
+      shape.numel());
+}
+void raise_beyond_int64(unsigned long long value) {
+  raise<ValueError>("tensor: {} does not fit std::int64_t, which ends at 9223372036854775807", value);
 }
 
 namespace {
@@ -97,28 +87,26 @@ namespace {
 template <class E>
 void measure(const Nested<E>& nested, int depth, Shape& shape) {
   if (!nested.is_list_) return;
-  if (depth == max_rank)
-    throw ShapeError(fmt::format("tensor: braces nested deeper than {} levels", max_rank));
+  require<ShapeError>(depth < max_rank, "tensor: braces nested deeper than {} levels", max_rank);
   shape = shape.with(depth, static_cast<std::int64_t>(nested.list_.size()));
   if (nested.list_.size() > 0) measure(*nested.list_.begin(), depth + 1, shape);
 }
 
 template <class E>
 void collect(const Nested<E>& nested, int depth, const Shape& shape, E*& out) {
-  if (nested.is_list_ != (depth < shape.rank()))
-    throw ShapeError(
-        fmt::format("tensor: a {} stands among {} at depth {} of the braces; each level must be all lists or "
-                    "all numbers",
-                    nested.is_list_ ? "list" : "number", nested.is_list_ ? "numbers" : "lists", depth));
+  require<ShapeError>(
+      nested.is_list_ == (depth < shape.rank()),
+      "tensor: a {} stands among {} at depth {} of the braces; each level must be all lists or all "
+      "numbers",
+      nested.is_list_ ? "list" : "number", nested.is_list_ ? "numbers" : "lists", depth);
   if (!nested.is_list_) {
     *out++ = nested.value_;
     return;
   }
   const auto size = static_cast<std::int64_t>(nested.list_.size());
-  if (size != shape[depth])
-    throw ShapeError(
-        fmt::format("tensor: ragged braces: a list of {} where its neighbours have {} (depth {})", size,
-                    shape[depth], depth));
+  require<ShapeError>(size == shape[depth],
+                      "tensor: ragged braces: a list of {} where its neighbours have {} (depth {})", size,
+                      shape[depth], depth);
   for (const Nested<E>& inner : nested.list_) collect(inner, depth + 1, shape, out);
 }
 
@@ -147,17 +135,16 @@ Tensor<E>::Tensor(std::initializer_list<detail::Nested<E>> values) {
 
 template <class E>
 E Tensor<E>::at(std::initializer_list<std::int64_t> indices) const {
-  if (static_cast<int>(indices.size()) != rank())
-    throw IndexError(
-        fmt::format("at: {} indices for shape {}; give one an axis", indices.size(), shape().str()));
+  require<IndexError>(indices.size() == static_cast<std::size_t>(rank()),
+                      "at: {} indices for shape {}; give one for each axis", indices.size(), shape());
   if (detail::read_watch<E> != nullptr) detail::read_watch<E>(*this);
   const E* at = data();
   int axis = 0;
   for (std::int64_t index : indices) {
     const std::int64_t size = shape()[axis];
-    if (index < -size || index >= size)
-      throw IndexError(fmt::format("at: index {} on axis {} of shape {}; it must be in {} to {}", index, axis,
-                                   shape().str(), -size, size - 1));
+    require<IndexError>(index >= -size && index < size,
+                        "at: index {} on axis {} of shape {}; it must be in {} to {}", index, axis, shape(),
+                        -size, size - 1);
     at += (index < 0 ? index + size : index) * strides()[axis];
     ++axis;
   }
@@ -167,10 +154,20 @@ E Tensor<E>::at(std::initializer_list<std::int64_t> indices) const {
 template <class E>
 std::vector<E> Tensor<E>::to_vector() const {
   std::vector<E> values;
-  values.reserve(static_cast<std::size_t>(numel()));
+  try {
+    values.reserve(static_cast<std::size_t>(numel()));
+  } catch (const std::exception&) {
+    raise<Error>("to_vector: there is no memory for the {} elements of shape {}", numel(), shape());
+  }
   kernels::for_each_element(shape().rank(), shape().begin(), strides().begin(),
                             [&](std::int64_t offset) { values.push_back(data()[offset]); });
   return values;
+}
+
+template <class E>
+std::int64_t Tensor<E>::rows() const {
+  require<ShapeError>(rank() > 0, "for: a tensor of rank 0 is one number, which item() reads");
+  return shape()[0];
 }
 
 template <class E>
@@ -206,15 +203,40 @@ Tensor<E> full(const Shape& shape, std::type_identity_t<E> value, const char* op
   return out;
 }
 
+namespace {
+
+// How many of start, start + step, … come before stop.
+template <class E>
+std::int64_t steps(E start, E stop, E step) {
+  if constexpr (std::is_integral_v<E>) {  // in unsigned numbers, which hold every distance
+    if (step > 0 ? stop <= start : stop >= start) return 0;
+    const auto from = static_cast<std::uint64_t>(start), to = static_cast<std::uint64_t>(stop);
+    const std::uint64_t distance = step > 0 ? to - from : from - to;
+    const std::uint64_t stride =
+        step > 0 ? static_cast<std::uint64_t>(step) : 0 - static_cast<std::uint64_t>(step);
+    return static_cast<std::int64_t>(std::min((distance - 1) / stride + 1, std::uint64_t{1} << 62));
+  } else {
+    const double count =
+        std::ceil((static_cast<double>(stop) - static_cast<double>(start)) / static_cast<double>(step));
+    require<ValueError>(std::abs(count) < 9e18, "arange: from {} to {} by {} has no end", start, stop, step);
+    return static_cast<std::int64_t>(std::max(count, 0.0));
+  }
+}
+
+}  // namespace
+
 template <class E>
 Tensor<E> arange(std::type_identity_t<E> start, std::type_identity_t<E> stop, std::type_identity_t<E> step) {
-  if (step == E{}) throw ValueError("arange: step 0 never arrives; give one that is positive or negative");
-  const double steps =
-      std::ceil((static_cast<double>(stop) - static_cast<double>(start)) / static_cast<double>(step));
-  if (!(steps < 9e18))
-    throw ValueError(fmt::format("arange: from {} to {} by {} has no end", start, stop, step));
-  Buffer<E> out({std::max<std::int64_t>(0, static_cast<std::int64_t>(steps))}, "arange");
-  for (std::int64_t i = 0; i < out.numel(); ++i) out[i] = static_cast<E>(start + static_cast<E>(i) * step);
+  require<ValueError>(step != E{}, "arange: step 0 never arrives; give one that is positive or negative");
+  Buffer<E> out({steps(start, stop, step)}, "arange");
+  if constexpr (std::is_integral_v<E>) {
+    for (std::int64_t i = 0; i < out.numel(); ++i)
+      out[i] = static_cast<E>(static_cast<std::uint64_t>(start) +
+                              static_cast<std::uint64_t>(i) * static_cast<std::uint64_t>(step));
+  } else {  // NumPy's difference of the first two, in which step may have been rounded
+    const E difference = static_cast<E>(static_cast<double>(start) + static_cast<double>(step)) - start;
+    for (std::int64_t i = 0; i < out.numel(); ++i) out[i] = start + static_cast<E>(i) * difference;
+  }
   return out;
 }
 
@@ -228,15 +250,20 @@ Tensor<E> eye(std::int64_t n) {
 
 template <class E>
 Tensor<E> from_vector(const std::vector<E>& values, const Shape& shape) {
-  if (static_cast<std::int64_t>(values.size()) != shape.numel())
-    throw ShapeError(fmt::format("from_vector: {} values for shape {}, which has {}", values.size(),
-                                 shape.str(), shape.numel()));
+  require<ShapeError>(std::find(shape.begin(), shape.end(), -1) == shape.end(),
+                      "from_vector: {} leaves a size open; give every size, or write from_vector(values, "
+                      "{{{}}}).reshape({{…}}) with the -1",
+                      shape, values.size());
+  require<ShapeError>(static_cast<std::int64_t>(values.size()) == shape.numel("from_vector"),
+                      "from_vector: {} values for shape {}, which has {}", values.size(), shape,
+                      shape.numel());
   Buffer<E> out(shape);
   std::copy(values.begin(), values.end(), out.data());
   return out;
 }
 
 #define TAPEHEAD_TENSOR(E)                                                        \
+  template const char* dtype_name<E>();                                           \
   template class Buffer<E>;                                                       \
   template class Tensor<E>;                                                       \
   template Tensor<E> full<E>(const Shape&, std::type_identity_t<E>, const char*); \

@@ -127,3 +127,24 @@ TEST_CASE_TEMPLATE("math: slopes at infinities are the limits", T, float, double
   CHECK(equal(slopes([](const auto& x) { return gelu(x, Gelu::tanh); }), Tensor<T>{1, 0}));
   CHECK(equal(slopes([](const auto& x) { return silu(x); }), Tensor<T>{1, 0}));
 }
+
+TEST_CASE("round: NumPy's answers") {
+  const double inf = std::numeric_limits<double>::infinity();
+  const Tensor<double> x{0.5, 1.5, 2.5, -0.5, 2.675, 1.005, 0.16049, 12345.678};
+  CHECK(round(x).to_vector() == std::vector<double>{0, 2, 2, -0.0, 3, 1, 0, 12346});
+  CHECK(round(x, 2).to_vector() == std::vector<double>{0.5, 1.5, 2.5, -0.5, 2.68, 1, 0.16, 12345.68});
+  CHECK(round(x, -2).to_vector() == std::vector<double>{0, 0, 0, 0, 0, 0, 0, 12300});
+  CHECK(round(Tensor<float>{0.15f, 2.675f}, 1).to_vector() == std::vector<float>{0.2f, 2.7f});
+  CHECK(to_string(round(Tensor<double>{0.16049, 0.68095, -0.0001}, 3)) == "[ 0.16   0.681 -0.   ]"sv);
+  CHECK(round(Tensor<double>{1e300, inf, -inf}, 20).to_vector() == std::vector<double>{1e300, inf, -inf});
+  CHECK(round(Tensor<double>{1e300, 5, 0}, 2147483647).to_vector() == std::vector<double>{1e300, 5, 0});
+  CHECK(round(Tensor<double>{1e300, -5, 0}, -2147483647 - 1).to_vector() == std::vector<double>{0, 0, 0});
+  CHECK(std::isnan(round(scalar(std::nan("")), 3).item()));
+}
+
+TEST_CASE("round: no tape records it") {
+  const Tensor<double> x{1.25};
+  Tape<double> tape;
+  tape.watch(x);
+  CHECK(!tape.knows(round(x, 1)));
+}

@@ -61,3 +61,43 @@ TEST_CASE("shape: negative axes, axes named twice, and reshaping what is not con
     for (int axis : {3, -4, 1'000'000}) CHECK_THROWS_AS(along[i](y, axis), IndexError);
   }
 }
+
+TEST_CASE("shape: an axis that there is not is refused, for reading and for writing") {
+  Shape s{2, 3};
+  CHECK(s[1] == 3);
+  s[1] = 5;
+  CHECK(s == Shape{2, 5});
+  CHECK(message<IndexError>([&] { s[-1]; }) ==
+        "shape: (2, 5) has no axis -1; axes are counted from 0, and x.size(-1) counts from the end"sv);
+  for (int axis : {2, 6, 7, -1000, 1'000'000}) {
+    CHECK_THROWS_AS(s[axis], IndexError);
+    CHECK_THROWS_AS(s[axis] = 1, IndexError);
+  }
+  CHECK_THROWS_AS(Shape()[0], IndexError);
+}
+
+TEST_CASE("shape: equal where rank and sizes are") {
+  CHECK(Shape{} == Shape{});
+  CHECK(Shape{2, 3} == Shape{2, 3});
+  for (const Shape& other : {Shape{}, Shape{2}, Shape{3, 2}, Shape{2, 3, 1}, Shape{1, 2, 3}})
+    CHECK_FALSE(Shape{2, 3} == other);
+  CHECK(Shape{0, 3}.str() == "(0, 3)"sv);
+  CHECK(Shape{5}.str() == "(5,)"sv);
+  CHECK(Shape{}.str() == "()"sv);
+}
+
+TEST_CASE("shape: strides of rows, and of what is broadcast") {
+  CHECK(row_major({2, 3, 4}) == Strides{12, 4, 1});
+  CHECK(row_major({2, 0, 4}) == Strides{0, 0, 0});
+  CHECK(is_row_major({2, 1, 4}, {4, 77, 1}));
+  CHECK_FALSE(is_row_major({2, 4}, {1, 2}));
+  CHECK(broadcast_shapes("f", {3, 1}, {2, 1, 4}) == Shape{2, 3, 4});
+  CHECK(broadcast_shapes("f", {0}, {1}) == Shape{0});
+  CHECK(broadcasts_to({}, {2, 3}));
+  CHECK(broadcasts_to({1, 3}, {2, 3}));
+  CHECK_FALSE(broadcasts_to({2, 3}, {3}));
+  CHECK_FALSE(broadcasts_to({2}, {2, 3}));
+  CHECK(broadcast_strides({3, 1}, {1, 1}, {2, 3, 4}) == Strides{0, 1, 0});
+  CHECK(Axes({0, -1}).mask("f", {2, 3, 4}) == std::vector<bool>{true, false, true});
+  CHECK(Axes().mask("f", {2, 3}) == std::vector<bool>{true, true});
+}

@@ -86,3 +86,119 @@ TEST_CASE("tensor: views share elements, copies share everything, and operations
   x + 1, exp(x), softmax(x, 0), x.T() * 2;
   CHECK(x.to_vector() == before);
 }
+
+TEST_CASE("tensor: arange of whole numbers is exact to both ends of int64") {
+  using Ints = std::vector<std::int64_t>;
+  const std::int64_t t = 1'700'000'000'000'000'001, beyond = (std::int64_t{1} << 53) + 1;
+  const std::int64_t least = std::numeric_limits<std::int64_t>::min(),
+                     most = std::numeric_limits<std::int64_t>::max();
+  CHECK(arange<std::int64_t>(t, t + 3).to_vector() == Ints{t, t + 1, t + 2});
+  CHECK(arange<std::int64_t>(beyond, beyond + 1).to_vector() == Ints{beyond});
+  CHECK(arange<std::int64_t>(most - 2, most).to_vector() == Ints{most - 2, most - 1});
+  CHECK(arange<std::int64_t>(least + 2, least, -1).to_vector() == Ints{least + 2, least + 1});
+  CHECK(arange<std::int64_t>(least, most, std::int64_t{1} << 62).to_vector() ==
+        Ints{least, least + (std::int64_t{1} << 62), 0, std::int64_t{1} << 62});
+  CHECK(arange<std::int64_t>(most, least, least).to_vector() == Ints{most, -1});
+  CHECK(arange<std::int64_t>(0, 7, 3).to_vector() == Ints{0, 3, 6});
+  CHECK(arange<std::int64_t>(0, 6, 3).to_vector() == Ints{0, 3});
+  CHECK(arange<std::int64_t>(7, 0, -3).to_vector() == Ints{7, 4, 1});
+  for (std::int64_t step : {1, 5, -1, -5}) CHECK(arange<std::int64_t>(4, 4, step).numel() == 0);
+  CHECK(arange<std::int64_t>(4, 3).numel() == 0);
+  CHECK(arange<std::int64_t>(3, 4, -1).numel() == 0);
+  CHECK_THROWS_AS(arange<std::int64_t>(least, most), Error);
+  CHECK_THROWS_AS(arange<std::int64_t>(0, 1, 0), ValueError);
+}
+
+TEST_CASE("tensor: arange of fractions has NumPy's count and NumPy's roundings") {
+  CHECK(arange<double>(0, 1, 0.1).numel() == 10);
+  CHECK(arange<double>(1, 1.3, 0.1).numel() == 4);  // np.arange(1, 1.3, 0.1) has 1.3 too
+  CHECK(arange<double>(1, 1.3, 0.1).to_vector() ==
+        std::vector<double>{1, 1 + (1.1 - 1), 1 + 2 * (1.1 - 1), 1 + 3 * (1.1 - 1)});
+  CHECK(arange<double>(0, -1, 0.1).numel() == 0);
+  CHECK(arange<float>(0, 1, 0.25f).to_vector() == std::vector<float>{0, 0.25f, 0.5f, 0.75f});
+  const double inf = std::numeric_limits<double>::infinity();
+  for (double bad : {inf, -inf, NaN}) {
+    CHECK_THROWS_AS(arange<double>(bad, 1), ValueError);
+    CHECK_THROWS_AS(arange<double>(0, 1, NaN), ValueError);
+  }
+  CHECK_THROWS_AS(arange<double>(0, inf), ValueError);
+  CHECK_THROWS_AS(arange<double>(0, 1, 0), ValueError);
+}
+
+TEST_CASE("tensor: numbers that int64 does not hold are refused, not wrapped") {
+  using Ints = Tensor<std::int64_t>;
+  CHECK(message<ValueError>([] { Ints{18446744073709551615ull}; }) ==
+        "tensor: 18446744073709551615 does not fit std::int64_t, which ends at 9223372036854775807"sv);
+  CHECK_THROWS_AS((Ints{{1, 2}, {3, 9223372036854775808ull}}), ValueError);
+  CHECK(Ints{9223372036854775807ull}.item() == 9223372036854775807);
+  CHECK(Ints{4294967295u}.item() == 4294967295);
+  CHECK(Tensor<double>{18446744073709551615ull}.item() == 18446744073709551616.0);
+}
+
+TEST_CASE("tensor: a loop over a tensor visits its rows") {
+  std::vector<double> firsts;
+  for (const auto& row : Tensor<double>{{1, 2}, {3, 4}, {5, 6}}) {
+    CHECK(row.shape() == Shape{2});
+    firsts.push_back(row.at({0}));
+  }
+  CHECK(firsts == std::vector<double>{1, 3, 5});
+  for (const auto& none : zeros<double>({0, 2})) FAIL(none.shape().str());
+  for (const auto& none : Tensor<double>()) FAIL(none.shape().str());
+  CHECK(message<ShapeError>([] {
+          for (const auto& none : scalar(2.0)) FAIL(none.shape().str());
+        }) == "for: a tensor of rank 0 is one number, which item() reads"sv);
+  const Tensor<double> x{{1, 2}, {3, 4}};
+  Tape<double> tape;
+  tape.watch(x);
+  auto total = scalar(0.0);
+  for (const auto& row : x) total = total + sum(row * row);
+  CHECK(equal(tape.backward(total)[x], 2 * x));
+}
+
+// Seen by AddressSanitizer where an accessor of a temporary returns a reference.
+TEST_CASE("tensor: what is asked of a temporary outlives it") {
+  const auto made = [] { return zeros<double>({2, 3}); };
+  const auto& shape = made().shape();
+  const auto& strides = made().strides();
+  const auto& of_buffer = Buffer<float>({4, 5}).shape();
+  const auto noise = made() + made();
+  CHECK(shape == Shape{2, 3});
+  CHECK(strides == Strides{3, 1});
+  CHECK(of_buffer == Shape{4, 5});
+  std::int64_t product = 1;
+  for (std::int64_t n : made().shape()) product *= n;
+  CHECK(product == 6);
+  static_assert(std::is_reference_v<decltype(noise.shape())>);
+  static_assert(!std::is_reference_v<decltype(made().shape())>);
+}
+
+TEST_CASE("tensor: from_vector says how to leave a size open") {
+  const std::vector<double> v{1, 2, 3, 4, 5, 6};
+  CHECK(message<ShapeError>([&] {
+          from_vector(v, {-1, 3});
+        }) ==
+        "from_vector: (-1, 3) leaves a size open; give every size, or write from_vector(values, "
+        "{6}).reshape({…}) "
+        "with the -1"sv);
+  CHECK(from_vector(v, {6}).reshape({-1, 3}).shape() == Shape{2, 3});
+  CHECK(message<ShapeError>([&] {
+          from_vector(v, {2, 2});
+        }) == "from_vector: 6 values for shape (2, 2), which has 4"sv);
+  CHECK_THROWS_AS(from_vector(v, {-2, -3}), ShapeError);
+}
+
+TEST_CASE("tensor: what memory cannot hold is an Error of the library") {
+  const auto huge = broadcast_to(scalar(1.0), {std::int64_t{1} << 61});
+  CHECK(message<Error>([&] {
+          huge.to_vector();
+        }).find("to_vector: there is no memory for the 2305843009213693952") == 0);
+}
+
+TEST_CASE("tensor: the element types that there are") {
+  static_assert(Element<float> && Element<double> && Element<bool> && Element<std::int64_t>);
+  static_assert(!Element<int> && !Element<long double> && !Element<unsigned> && !Element<const float>);
+  CHECK(dtype_name<float>() == "float"sv);
+  CHECK(dtype_name<double>() == "double"sv);
+  CHECK(dtype_name<bool>() == "bool"sv);
+  CHECK(dtype_name<std::int64_t>() == "int64"sv);
+}

@@ -50,4 +50,10 @@ Tensor<bool> isnan(const Tensor<T>& x);
 template <class T>
 Tensor<bool> isfinite(const Tensor<T>& x);
 
+/// x rounded to so many decimals (negative: to tens, hundreds, …) as np.round does: x · 10^decimals goes to
+/// the nearest integer, halves to the even one. Where that product overflows, x has no such decimals and
+/// stays. For display: no tape records it, since its gradient is 0 wherever it has one.
+template <class T>
+Real<T> round(const Tensor<T>& x, int decimals = 0);
+
 }  // namespace tapehead

@@ -1,7 +1,6 @@
 #pragma once
 #include <fmt/core.h>
 
-#include <concepts>
 #include <string>
 
 #include "tapehead/tensor/tensor.hpp"
@@ -35,12 +34,6 @@ struct PrintOptions {
 /// type, up to the precision. Throws ValueError where an option is out of range.
 template <class E>
 std::string to_string(const Tensor<E>& x, const PrintOptions& options = {});
-
-/// x rounded to so many decimals (negative: to tens, hundreds, …) as np.round does: x · 10^decimals goes to
-/// the nearest integer, halves to the even one. Where that product overflows, x has no such decimals and
-/// stays. For display: no tape records it, since its gradient is 0 wherever it has one.
-template <std::floating_point T>
-Tensor<T> round(const Tensor<T>& x, int decimals = 0);
 
 namespace detail {
 

@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <initializer_list>
 #include <string>
@@ -18,8 +19,9 @@ class Shape {
   Shape(const std::int64_t* first, const std::int64_t* last);
 
   int rank() const { return rank_; }
-  std::int64_t operator[](int axis) const { return sizes_[axis]; }
-  std::int64_t& operator[](int axis) { return sizes_[axis]; }
+  /// The size of axis 0 … rank - 1. Throws IndexError for any other; Tensor::size(-1) counts from the end.
+  std::int64_t operator[](int axis) const { return sizes_[checked(axis)]; }
+  std::int64_t& operator[](int axis) { return sizes_[checked(axis)]; }
   const std::int64_t* begin() const { return sizes_; }
   const std::int64_t* end() const { return sizes_ + rank_; }
 
@@ -36,13 +38,16 @@ class Shape {
   Shape replaced(int axis, std::int64_t size) const;
 
   friend bool operator==(const Shape& a, const Shape& b) {
-    if (a.rank_ != b.rank_) return false;
-    for (int i = 0; i < a.rank_; ++i)
-      if (a.sizes_[i] != b.sizes_[i]) return false;
-    return true;
+    return std::equal(a.begin(), a.end(), b.begin(), b.end());
   }
 
  private:
+  int checked(int axis) const {
+    if (static_cast<unsigned>(axis) >= static_cast<unsigned>(rank_)) [[unlikely]]
+      raise_axis(axis);
+    return axis;
+  }
+  [[noreturn]] void raise_axis(int axis) const;
   std::int64_t sizes_[max_rank] = {};
   int rank_ = 0;
 };

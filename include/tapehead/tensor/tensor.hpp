@@ -16,6 +16,10 @@ namespace tapehead {
 template <class N>
 concept Number = std::is_arithmetic_v<N>;
 
+template <class E>
+concept Element = std::is_same_v<E, float> || std::is_same_v<E, double> || std::is_same_v<E, bool> ||
+    std::is_same_v<E, std::int64_t>;
+
 /// "float", "double", "bool" or "int64".
 template <class E>
 const char* dtype_name();
@@ -49,7 +53,8 @@ Storage* new_storage(const char* op, const Shape& shape, std::int64_t numel, std
 Header* new_header();
 const Header* share(const Header* header) noexcept;  // one owner more; null stays null
 void drop(const Header* header) noexcept;            // one fewer; the last takes it along
-[[noreturn]] void throw_not_scalar(const Shape& shape);
+[[noreturn]] void raise_not_scalar(const Shape& shape);
+[[noreturn]] void raise_beyond_int64(unsigned long long value);
 
 // A number, or a list of these: what nested braces are made of.
 template <class E>
@@ -58,7 +63,10 @@ class Nested {
   template <Number N>
   requires(std::is_floating_point_v<E> ||
            (std::is_same_v<E, bool> == std::is_same_v<N, bool> && std::is_integral_v<N>)) Nested(N value)
-      : value_(static_cast<E>(value)) {}
+      : value_(static_cast<E>(value)) {
+    if constexpr (std::is_same_v<E, std::int64_t> && std::is_unsigned_v<N>)
+      if (value_ < 0) raise_beyond_int64(value);
+  }
   Nested(std::initializer_list<Nested> list) : list_(list), is_list_(true) {}
 
   E value_{};
@@ -78,16 +86,13 @@ template <class E>
 using ReadWatch = void (*)(const Tensor<E>&);
 template <class E>
 inline constinit thread_local ReadWatch<E> read_watch = nullptr;
-// Called, where set, with each tensor that is copied on this thread: how a tape's print tells what a pullback
-// holds.
-using CopyWatch = void (*)(const Header&);
-inline constinit thread_local CopyWatch copy_watch = nullptr;
 }  // namespace detail
 
 /// The elements of a tensor that is being made: filled through data(), then moved once into a Tensor.
 template <class E>
 class Buffer {
  public:
+  static_assert(Element<E>, "a buffer holds float, double, bool or std::int64_t");
   /// Uninitialised elements. Throws ShapeError naming `op` where the shape is negative or too large.
   explicit Buffer(const Shape& shape, const char* op = "tensor");
   Buffer(Buffer&& other) noexcept : header_(std::exchange(other.header_, nullptr)) {}
@@ -96,7 +101,8 @@ class Buffer {
 
   E* data() { return static_cast<E*>(header_->data); }
   E& operator[](std::int64_t i) { return data()[i]; }
-  const Shape& shape() const { return header_->shape; }
+  const Shape& shape() const& { return header_->shape; }
+  Shape shape() const&& { return header_->shape; }
   std::int64_t numel() const { return header_->numel; }
 
  private:
@@ -107,10 +113,13 @@ class Buffer {
 
 /// An array of float, double, bool or std::int64_t with up to six axes. A value: copies share one immutable
 /// header and the elements, and cost a count. No operation changes its inputs. A default or moved-from tensor
-/// has shape (0,).
+/// has shape (0,). Accessors return a reference into the tensor, and on a temporary tensor the value itself.
 template <class E>
 class Tensor {
  public:
+  static_assert(Element<E>,
+                "a tensor holds float, double, bool or std::int64_t: write Tensor<std::int64_t>, "
+                "zeros<double>({2, 3}), scalar(2.0); to<double>(x) converts a tensor");
   using element = E;
 
   Tensor() = default;
@@ -127,15 +136,16 @@ class Tensor {
   }
   ~Tensor() { detail::drop(header_); }
 
-  const Shape& shape() const { return header().shape; }
-  int rank() const { return header().shape.rank(); }
+  const Shape& shape() const& { return header().shape; }
+  Shape shape() const&& { return header().shape; }
+  int rank() const { return shape().rank(); }
   std::int64_t numel() const { return header().numel; }
   /// The size along one axis; negative axes count from the end.
   std::int64_t size(int axis) const { return shape()[normalize_axis("size", axis, shape())]; }
 
   /// The value of a tensor with exactly one element, whatever its rank. Throws ShapeError otherwise.
   E item() const {
-    if (numel() != 1) detail::throw_not_scalar(shape());
+    if (numel() != 1) detail::raise_not_scalar(shape());
     if (detail::read_watch<E> != nullptr) detail::read_watch<E>(*this);
     return *data();
   }
@@ -143,6 +153,11 @@ class Tensor {
   E at(std::initializer_list<std::int64_t> indices) const;
   /// All elements, row after row.
   std::vector<E> to_vector() const;
+  /// for (auto row : x) visits x[0], x[1], …, recorded as those are. Throws ShapeError for a tensor of rank 0. For the
+  /// numbers themselves write for (double v : x.to_vector()).
+  class Rows;
+  Rows begin() const { return {*this, 0}; }
+  Rows end() const { return {*this, rows()}; }
 
   // Views share the elements (and are recorded on a tape like any operation): see views.hpp for the rules.
   Tensor reshape(const Shape& shape) const;  ///< one size may be -1; copies what cannot be a view
@@ -155,30 +170,36 @@ class Tensor {
   Tensor unsqueeze(int axis) const;
   Tensor squeeze(int axis) const;
 
-  // The inside, for those who write kernels: element (i, j, …) is data()[i * strides()[0] + j * strides()[1]
-  // + …].
+  // The inside, for kernels: element (i, j, …) is data()[i * strides()[0] + j * strides()[1] + …].
   const E* data() const { return static_cast<const E*>(header().data); }
-  const Strides& strides() const { return header().strides; }
+  const Strides& strides() const& { return header().strides; }
+  Strides strides() const&& { return header().strides; }
   bool is_contiguous() const { return header().contiguous; }
   std::int64_t id() const { return header().id; }
-  const detail::Header& header() const { return header_ != nullptr ? *header_ : detail::empty_header(); }
+  const detail::Header& header() const& { return header_ != nullptr ? *header_ : detail::empty_header(); }
   /// The same elements seen through another shape; unrecorded, unchecked: for the library's own views.
   Tensor view(const Shape& shape, const Strides& strides, const E* first) const;
   /// The same tensor under a new id that no tape knows: see detach() in tape.hpp.
   Tensor unrecorded() const;
 
  private:
+  const detail::Header& header() const&& = delete;
+  std::int64_t rows() const;
   const detail::Header* header_ = nullptr;
 };
 
-extern template class Buffer<float>;
-extern template class Buffer<double>;
-extern template class Buffer<bool>;
-extern template class Buffer<std::int64_t>;
-extern template class Tensor<float>;
-extern template class Tensor<double>;
-extern template class Tensor<bool>;
-extern template class Tensor<std::int64_t>;
+template <class E>
+class Tensor<E>::Rows {
+ public:
+  Rows(const Tensor& of, std::int64_t first) : of_(of), i_(first) {}
+  Tensor operator*() const { return of_[i_]; }
+  Rows& operator++() { return ++i_, *this; }
+  bool operator!=(const Rows& other) const { return i_ != other.i_; }
+
+ private:
+  Tensor of_;
+  std::int64_t i_;
+};
 
 // Making tensors. Shapes are written {2, 3}; {} is a zero-dimensional tensor with one element.
 template <class E>
@@ -205,7 +226,8 @@ template <class E>
 Tensor<E> scalar(E value) {
   return full<E>({}, value);
 }
-/// start, start + step, … below stop. Throws ValueError where step is 0.
+/// start, start + step, … below stop (above it where step is negative): ⌈(stop - start) / step⌉ numbers, with the
+/// roundings of np.arange; exact for int64. Throws ValueError where step is 0 or there is no such number.
 template <class E>
 Tensor<E> arange(std::type_identity_t<E> start, std::type_identity_t<E> stop,
                  std::type_identity_t<E> step = E{1});
@@ -216,7 +238,7 @@ Tensor<E> arange(std::type_identity_t<E> stop) {
 /// The n x n identity, (n, n).
 template <class E>
 Tensor<E> eye(std::int64_t n);
-/// The values in row-major order. Throws ShapeError when their number is not the shape's.
+/// The values in row-major order. Throws ShapeError when their number is not the shape's, or a size is -1.
 template <class E>
 Tensor<E> from_vector(const std::vector<E>& values, const Shape& shape);
 

@@ -1,14 +1,13 @@
 #include "tapehead/random/random.hpp"
 
-#include <fmt/format.h>
-
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <numbers>
 #include <numeric>
 #include <utility>
 
-#include "tapehead/kernels/error.hpp"
+#include "kernels/require.hpp"
 
 // This file is compiled with -ffp-contract=off: a product and a sum are fused where std::fma says so and
 // nowhere else. The draws are an interface: each rounding here is one that NumPy or PyTorch does.
@@ -47,9 +46,8 @@ namespace {
 
 // high - low, which an unsigned number holds even where a signed one does not.
 std::uint64_t width(std::int64_t low, std::int64_t high) {
-  if (high <= low)
-    throw ValueError(
-        fmt::format("randint: low {} and high {}; draws are below high, which must be above low", low, high));
+  require<ValueError>(
+      low < high, "randint: low {} and high {}; draws are below high, which must be above low", low, high);
   return static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low);
 }
 std::int64_t plus(std::int64_t low, std::uint64_t step) {
@@ -57,7 +55,7 @@ std::int64_t plus(std::int64_t low, std::uint64_t step) {
 }
 
 Buffer<std::int64_t> counting(const char* op, std::int64_t n) {
-  if (n < 0) throw ValueError(fmt::format("{}: n is {}; it is a number of elements, 0 or more", op, n));
+  require<ValueError>(n >= 0, "{}: n is {}; it is a number of elements, 0 or more", op, n);
   Buffer<std::int64_t> out({n}, op);
   std::iota(out.data(), out.data() + n, std::int64_t{0});
   return out;
@@ -65,13 +63,11 @@ Buffer<std::int64_t> counting(const char* op, std::int64_t n) {
 
 }  // namespace
 
-// ---- NumPy
-// -----------------------------------------------------------------------------------------------------
+// ---- NumPy --------------------------------------------------------------------------------------------------
 
 NumpyRandom::NumpyRandom(std::int64_t seed) : words_(static_cast<std::uint32_t>(seed)) {
-  if (seed < 0 || seed > 0xffffffff)
-    throw ValueError(
-        fmt::format("NumpyRandom: seed {}; as in np.random.seed it must be 0 to 4294967295", seed));
+  require<ValueError>(seed >= 0 && seed <= 0xffffffff,
+                      "NumpyRandom: seed {}; as in np.random.seed it must be 0 to 4294967295", seed);
 }
 
 double NumpyRandom::unit() {
@@ -129,8 +125,7 @@ Tensor<std::int64_t> NumpyRandom::permutation(std::int64_t n) {
   return out;
 }
 
-// ---- PyTorch
-// ---------------------------------------------------------------------------------------------------
+// ---- PyTorch ------------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -210,18 +205,22 @@ Tensor<T> TorchRandom::rand(const Shape& shape) {
 
 template <std::floating_point T>
 Tensor<T> TorchRandom::uniform(double low, double high, const Shape& shape) {
-  if (!(low <= high))
-    throw ValueError(fmt::format("uniform: low {} and high {}; low must not be above high", low, high));
-  const T start = static_cast<T>(low), span = static_cast<T>(high) - start;
+  require<ValueError>(low <= high, "uniform: low {} and high {}; low must not be above high", low, high);
+  const T start = static_cast<T>(low), end = static_cast<T>(high), span = end - start;
+  require<ValueError>(
+      std::isfinite(span),
+      "uniform: from {} to {} is a range that overflows {}; halve both and multiply the draws by 2", low,
+      high, dtype_name<T>());
+  const T last =
+      start < end ? std::nextafter(end, start) : start;  // a draw that rounds to the upper end is this
   Buffer<T> out(shape, "uniform");
-  for (std::int64_t i = 0; i < out.numel(); ++i) out[i] = std::fma(unit<T>(), span, start);
+  for (std::int64_t i = 0; i < out.numel(); ++i) out[i] = std::min(std::fma(unit<T>(), span, start), last);
   return out;
 }
 
 template <std::floating_point T>
 Tensor<T> TorchRandom::normal(double mean, double deviation, const Shape& shape) {
-  if (!(deviation >= 0))
-    throw ValueError(fmt::format("normal: deviation {}; it must be 0 or more", deviation));
+  require<ValueError>(deviation >= 0, "normal: deviation {}; it must be 0 or more", deviation);
   Buffer<T> out(shape, "normal");
   const std::int64_t n = out.numel();
   if (n < 16) {
@@ -258,7 +257,7 @@ Tensor<std::int64_t> TorchRandom::randperm(std::int64_t n) {
 }
 
 Tensor<bool> TorchRandom::bernoulli(double p, const Shape& shape) {
-  if (!(p >= 0 && p <= 1)) throw ValueError(fmt::format("bernoulli: probability {}; it must be 0 to 1", p));
+  require<ValueError>(p >= 0 && p <= 1, "bernoulli: probability {}; it must be in [0, 1]", p);
   Buffer<bool> out(shape, "bernoulli");
   for (std::int64_t i = 0; i < out.numel(); ++i) out[i] = unit<double>() < p;
   return out;

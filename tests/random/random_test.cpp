@@ -175,9 +175,9 @@ TEST_CASE("random: bad arguments are named, and draw nothing") {
   CHECK(message<ValueError>([&] { torch.normal(0, NAN, {2}); }) ==
         "normal: deviation nan; it must be 0 or more"sv);
   CHECK(message<ValueError>([&] { torch.bernoulli(1.5, {2}); }) ==
-        "bernoulli: probability 1.5; it must be 0 to 1"sv);
+        "bernoulli: probability 1.5; it must be in [0, 1]"sv);
   CHECK(message<ValueError>([&] { torch.bernoulli(NAN, {2}); }) ==
-        "bernoulli: probability nan; it must be 0 to 1"sv);
+        "bernoulli: probability nan; it must be in [0, 1]"sv);
   for (const Shape& shape : {Shape{-1}, Shape{2, -3}, Shape{std::int64_t{1} << 40, std::int64_t{1} << 40}}) {
     CHECK_THROWS_AS(numpy.rand(shape), ShapeError);
     CHECK_THROWS_AS(numpy.randn(shape), ShapeError);
@@ -190,4 +190,57 @@ TEST_CASE("random: bad arguments are named, and draw nothing") {
   TorchRandom torch_fresh = torch_before;
   CHECK(equal(numpy.randn({3}), numpy_fresh.randn({3})));
   CHECK(equal(torch.randn({3}), torch_fresh.randn({3})));
+}
+
+TEST_CASE_TEMPLATE("random: a half-open range never gives its upper end", T, float, double) {
+  TorchRandom rng(0), units(0);
+  const std::int64_t n = 4'000'000;
+  const T low = 1000, high = std::is_same_v<T, float> ? T(1001) : std::nextafter(T(1000), T(2000)) + T(1e-12);
+  const auto drawn = rng.uniform<T>(low, high, {n}), unit = units.rand<T>({n});
+  std::int64_t rounded = 0, others = 0;
+  const T span = high - low;
+  for (std::int64_t i = 0; i < n; ++i) {
+    const T torch = std::fma(unit.data()[i], span, low), got = drawn.data()[i];
+    if (torch < high)
+      others += got != torch;
+    else
+      ++rounded, others += got != std::nextafter(high, low);
+  }
+  CHECK(rounded > 0);  // PyTorch gives the upper end here
+  CHECK(others == 0);  // and the same draw everywhere else
+}
+
+TEST_CASE_TEMPLATE("random: every half-open draw stays below its end", T, float, double) {
+  TorchRandom rng(1);
+  const auto below = [](const Tensor<T>& x, double end) {
+    for (T v : x.to_vector())
+      if (!(v < static_cast<T>(end))) return false;
+    return true;
+  };
+  CHECK(below(rng.rand<T>({200'000}), 1));
+  for (double low : {-1e9, -1000.0, -1.0, 0.0, 1.0, 255.0, 1e9})
+    CHECK(below(
+        rng.uniform<T>(
+            low, static_cast<double>(std::nextafter(static_cast<T>(low), std::numeric_limits<T>::max())),
+            {1000}),
+        static_cast<double>(std::nextafter(static_cast<T>(low), std::numeric_limits<T>::max()))));
+  CHECK(equal(rng.uniform<T>(3, 3, {4}), full<T>({4}, 3)));
+  if constexpr (std::is_same_v<T, double>) {
+    for (double v : NumpyRandom(1).rand({200'000}).to_vector()) REQUIRE(v < 1);
+  }
+}
+
+TEST_CASE("random: a range that overflows is refused, and draws nothing") {
+  TorchRandom rng(3), fresh(3);
+  CHECK(message<ValueError>([&] { rng.uniform<double>(-1.7e308, 1.7e308, {2}); }) ==
+        "uniform: from -1.7e+308 to 1.7e+308 is a range that overflows double; halve both and multiply the "
+        "draws by "
+        "2"sv);
+  CHECK_THROWS_AS(rng.uniform<float>(-3e38, 3e38, {2}), ValueError);
+  CHECK_THROWS_AS(rng.uniform<float>(0, 1e300, {2}), ValueError);
+  for (double bad : {double(INFINITY), double(NAN)}) {
+    CHECK_THROWS_AS(rng.uniform<double>(0, bad, {2}), ValueError);
+    CHECK_THROWS_AS(rng.uniform<double>(-bad, 0, {2}), ValueError);
+  }
+  CHECK(equal(rng.rand({3}), fresh.rand({3})));
 }

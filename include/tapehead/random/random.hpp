@@ -5,9 +5,9 @@
 
 #include "tapehead/tensor/tensor.hpp"
 
-// The book's seeds: the draws of np.random.seed(s) and of torch.manual_seed(s) on the CPU, bit for bit. Both
-// stand on one generator of words and differ in what they make of them. A generator is a value: a copy of it
-// draws the same again. The logarithms, sines and cosines of double draws are the C library's; another
+// The book's seeds: the draws of np.random.seed(s) and of torch.manual_seed(s) on the CPU, bit for bit. Both use the same
+// generator of 32-bit words and differ in what they compute from them. A generator is a value: a copy of it draws the
+// same numbers again. The logarithms, sines and cosines of double draws are the C library's; another
 // library than glibc may differ in the last bit of a normal double, and nowhere else.
 
 namespace tapehead {
@@ -62,7 +62,8 @@ class TorchRandom {
   /// Uniform in [0, 1), of 24 bits (float) or 53 (double).
   template <std::floating_point T = float>
   Tensor<T> rand(const Shape& shape);
-  /// Uniform in [low, high): Tensor.uniform_. Throws ValueError where low > high.
+  /// Uniform in [low, high): Tensor.uniform_, but where PyTorch's draw is rounded up to high, the largest number below
+  /// it. Where low = high, all draws are low. Throws ValueError where low > high, or high - low overflows T.
   template <std::floating_point T = float>
   Tensor<T> uniform(double low, double high, const Shape& shape);
   /// Standard normal by Box and Muller: 16 elements or more in blocks of 16 from that many uniforms, the last

@@ -4,6 +4,7 @@
 #include "tapehead/kernels/error.hpp"
 #include "tapehead/kernels/memory.hpp"
 #include "tapehead/tensor/shape.hpp"
+#include "tapehead/autograd/record.hpp"
 #include "tapehead/autograd/tape.hpp"
 #include "tapehead/tensor/tensor.hpp"
 // operations

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "tapehead/autograd/tape.hpp"
+#include "tapehead/autograd/record.hpp"
 
 namespace tapehead::detail {
 

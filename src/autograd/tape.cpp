@@ -1,15 +1,13 @@
 #include "tapehead/autograd/tape.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <limits>
 #include <memory>
 #include <new>
 #include <utility>
 
-#include "tapehead/ops/arithmetic.hpp"
-#include "tapehead/ops/reduce.hpp"
+#include "kernels/require.hpp"
+#include "tapehead/autograd/accumulate.hpp"
 
 namespace tapehead {
 
@@ -25,6 +23,7 @@ Op::Op(const char* op_name, const char* op_formula, const char* op_pullback, con
     : name(op_name), formula(op_formula), pullback(op_pullback), shapes(op_shapes), file(op_file) {
   operations().push_back(this);
 }
+Op::~Op() { std::erase(operations(), this); }
 const std::vector<const Op*>& all_operations() { return operations(); }
 
 namespace detail {
@@ -56,14 +55,14 @@ void Arena::grow(std::size_t bytes) {
 }  // namespace detail
 
 template <class T>
-const Tensor<T>& Gradients<T>::operator[](const Tensor<T>& x) const {
+const Tensor<T>& Gradients<T>::operator[](const Tensor<T>& x) const& {
   const auto at = std::lower_bound(by_id_.begin(), by_id_.end(), x.id(),
                                    [](const auto& entry, std::int64_t id) { return entry.first < id; });
-  if (at == by_id_.end() || at->first != x.id())
-    throw GradientError(
-        fmt::format("gradients: a tensor of shape {} was not watched; call tape.watch(x) on it before it is "
-                    "used (also on a result, to keep its gradient), and ask with that same tensor",
-                    x.shape().str()));
+  require<GradientError>(
+      at != by_id_.end() && at->first == x.id(),
+      "gradients: a tensor of shape {} was not watched; call tape.watch(x) on it before it is used "
+      "(also on a result, to keep its gradient), and ask with that same tensor",
+      x.shape());
   return at->second;
 }
 
@@ -71,7 +70,7 @@ template <class T>
 const Tape<T>& Gradients<T>::tape() const {
   for (const Tape<T>* tape = Tape<T>::innermost(); tape != nullptr; tape = tape->outer())
     if (tape == tape_ && tape->first_id_ == tape_id_) return *tape;
-  throw GradientError(
+  raise<GradientError>(
       "gradients: the tape they came by is gone (or on another thread); look at them while it lives");
 }
 
@@ -93,10 +92,11 @@ Tape<T>::~Tape() {
   for (const Watched& w : watched_)
     w.tensor.header().storage->watchers.fetch_sub(1, std::memory_order_relaxed);
   for (const detail::Node<T>& node : nodes_)
-    for (detail::Edge<T>* edge = node.edges; edge != nullptr;) std::destroy_at(std::exchange(edge, edge->next));
+    for (detail::Edge<T>* edge = node.edges; edge != nullptr;)
+      std::destroy_at(std::exchange(edge, edge->next));
 }
 
-// Tensors born since the tape began are found by index, older ones in the short sorted list of those watched.
+// Tensors made since the tape began are found by index, older ones in the short sorted list of those watched.
 template <class T>
 int Tape<T>::find(const Tensor<T>& x) const {
   const std::int64_t since = x.id() - first_id_;
@@ -104,19 +104,14 @@ int Tape<T>::find(const Tensor<T>& x) const {
   if (since >= 0) {
     if (since < static_cast<std::int64_t>(node_of_.size())) node = node_of_[static_cast<std::size_t>(since)];
   } else {
-    node = find_early(x);
+    const auto at = std::lower_bound(early_.begin(), early_.end(), std::pair(x.id(), -1));
+    if (at != early_.end() && at->first == x.id()) node = at->second;
   }
   if (node < 0) {
     const detail::Storage* storage = x.header().storage;
     if (storage != nullptr && storage->watchers.load(std::memory_order_relaxed) > 0) check_stale_view(x);
   }
   return node;
-}
-
-template <class T>
-int Tape<T>::find_early(const Tensor<T>& x) const {
-  const auto at = std::lower_bound(early_.begin(), early_.end(), std::pair(x.id(), -1));
-  return at != early_.end() && at->first == x.id() ? at->second : -1;
 }
 
 // Whether all elements of `part` lie between the first and the last of `whole`, in the same storage.
@@ -142,41 +137,64 @@ void Tape<T>::check_stale_view(const Tensor<T>& x) const {
   if (x.header().detached) return;
   for (const Watched& w : watched_)
     if (x.id() < w.since && lies_within(x, w.tensor))
-      throw GradientError(
-          fmt::format("tape: a view of shape {} was taken before its base {} of shape {} was watched, so its "
-                      "gradient would be lost; take the view after watch() (or detach() it to say that none "
-                      "is wanted)",
-                      x.shape().str(), w.name, w.tensor.shape().str()));
+      raise<GradientError>(
+          "tape: a view of shape {} was taken before its base{} of shape {} was watched, so its gradient "
+          "would be lost; "
+          "take the view after watch() (or detach() it to say that none is wanted)",
+          x.shape(), w.name.empty() ? "" : " " + w.name, w.tensor.shape());
+}
+
+// Two names (or two places of a list) for one tensor would silently share its gradient.
+template <class T>
+void Tape<T>::check_distinct(const Named<T>* first, const Named<T>* last) const {
+  const auto refuse = [](const std::string& a, const std::string& b) {
+    raise<GradientError>("watch: {} and {} are one tensor; give each its own with clone()", a, b);
+  };
+  const auto called = [&](const Named<T>* x) {
+    return x->name.empty() ? fmt::format("list[{}]", x - first) : x->name;
+  };
+  for (const Named<T>* x = first; x != last; ++x) {
+    for (const Named<T>* before = first; before != x; ++before)
+      if (before->tensor.id() == x->tensor.id()) refuse(called(before), called(x));
+    for (const Watched& w : watched_)
+      if (w.tensor.id() == x->tensor.id() && !w.name.empty() && !x->name.empty() && w.name != x->name)
+        refuse(w.name, x->name);
+  }
+}
+
+template <class T>
+void Tape<T>::watch(const std::vector<Tensor<T>>& list, const std::string& name) {
+  std::vector<Named<T>> named(list.begin(), list.end());
+  for (std::size_t i = 0; i < list.size() && !name.empty(); ++i)
+    named[i].name = fmt::format("{}[{}]", name, i);
+  check_distinct(named.data(), named.data() + named.size());
+  watch(named);
 }
 
 template <class T>
 void Tape<T>::watch_one(const Named<T>& x) {
-  if (x.tensor.header().storage == nullptr)
-    throw GradientError("watch: a default tensor has no elements to differentiate by");
+  require<GradientError>(x.tensor.header().storage != nullptr,
+                         "watch: a default tensor has no elements to differentiate by");
   int node = find(x.tensor);
-  if (node >= 0 && nodes_[static_cast<std::size_t>(node)].kept >= 0) return;
-  watched_.reserve(watched_.size() + 1);
-  if (node < 0) {
-    node = add_node(nullptr, x.tensor.shape());
-    const std::int64_t since = x.tensor.id() - first_id_;
-    if (since < 0) {
-      const auto entry = std::pair(x.tensor.id(), node);
-      early_.insert(std::lower_bound(early_.begin(), early_.end(), entry), entry);
-    } else {
-      if (since >= static_cast<std::int64_t>(node_of_.size()))
-        node_of_.resize(static_cast<std::size_t>(since) + 1, -1);
-      node_of_[static_cast<std::size_t>(since)] = node;
-    }
+  const int kept = node >= 0 ? nodes_[static_cast<std::size_t>(node)].kept : -1;
+  if (kept >= 0) {
+    std::string& name = watched_[static_cast<std::size_t>(kept)].name;
+    if (name.empty()) name = x.name;
+    return;
   }
+  watched_.reserve(watched_.size() + 1);
+  if (node < 0) node = enter(nullptr, x.tensor);
   nodes_[static_cast<std::size_t>(node)].kept = static_cast<int>(watched_.size());
-  watched_.push_back({x.tensor.id(), detail::next_id(), node, x.name, x.tensor});
+  watched_.push_back({detail::next_id(), x.name, x.tensor});
   x.tensor.header().storage->watchers.fetch_add(1, std::memory_order_relaxed);
 }
 
+// Adds a node, and notes that it stands for x, which this tape does not know yet.
 template <class T>
-int Tape<T>::add_node(const Op* op, const Shape& shape) {
-  if (nodes_.size() >= static_cast<std::size_t>(std::numeric_limits<int>::max()))
-    throw Error("tape: more than 2^31 - 1 records; use a shorter tape");
+int Tape<T>::enter(const Op* op, const Tensor<T>& x) {
+  require<Error>(nodes_.size() < static_cast<std::size_t>(std::numeric_limits<int>::max()),
+                 "tape: more than 2^31 - 1 records; use a shorter tape");
+  const Shape& shape = x.shape();
   detail::Node<T> node;
   node.op = op, node.rank = shape.rank();
   if (!nodes_.empty() && nodes_.back().shape() == shape) {
@@ -187,17 +205,18 @@ int Tape<T>::add_node(const Op* op, const Shape& shape) {
     node.sizes = std::copy(shape.begin(), shape.end(), sizes) - shape.rank();
   }
   nodes_.push_back(node);
-  return static_cast<int>(nodes_.size()) - 1;
-}
-
-template <class T>
-int Tape<T>::append(const Op& op, const Tensor<T>& out) {
-  const auto since = static_cast<std::size_t>(out.id() - first_id_);
+  const auto made = static_cast<int>(nodes_.size()) - 1;
+  if (x.id() < first_id_) {
+    const auto entry = std::pair(x.id(), made);
+    early_.insert(std::lower_bound(early_.begin(), early_.end(), entry), entry);
+    return made;
+  }
+  const auto since = static_cast<std::size_t>(x.id() - first_id_);
   if (since >= node_of_.size()) {
     if (since >= node_of_.capacity()) node_of_.reserve(std::max(since + 1, 2 * node_of_.capacity()));
     node_of_.resize(since + 1, -1);
   }
-  return node_of_[since] = add_node(&op, out.shape());
+  return node_of_[since] = made;
 }
 
 template <class T>
@@ -216,36 +235,52 @@ const std::string& Tape<T>::name(std::int64_t i) const {
 
 template <class T>
 Gradients<T> Tape<T>::backward(const Tensor<T>& y) const {
-  if (y.numel() != 1)
-    throw GradientError(
-        fmt::format("backward: the output has shape {}; only one element has a gradient on its own: give the "
-                    "gradient that arrives, backward(y, dy), or sum(y) first",
-                    y.shape().str()));
+  require<GradientError>(
+      y.numel() == 1,
+      "backward: the output has shape {}; only one element has a gradient on its own: give the "
+      "gradient that arrives, backward(y, dy), or sum(y) first",
+      y.shape());
   return backward(y, ones_like(y));
+}
+
+// An error names its cause and the call that is right, as far as the tape can tell.
+template <class T>
+void Tape<T>::raise_unknown(const Tensor<T>& y) const {
+  raise<GradientError>(
+      "backward: the output of shape {} is not on this tape: {}", y.shape(),
+      watched_.empty()             ? "it watches nothing; call tape.watch(x) before computing with x"
+      : y.id() < watched_[0].since ? "it was computed before watch(); call tape.watch(x) first, then compute"
+      : walked_ ? "nothing that was watched went into it. A tape does not record its own backward pass: for "
+                  "a second "
+                  "derivative let an outer tape watch x too, outer.backward(sum(inner.backward(y)[x])). And "
+                  "an optimiser's "
+                  "step makes new parameters: begin a new tape for each step and watch them on it"
+                : "nothing that was watched went into it (detach() and other threads stop recording); "
+                  "compute it from "
+                  "the very tensors that tape.watch() was given");
 }
 
 template <class T>
 Gradients<T> Tape<T>::backward(const Tensor<T>& y, const Tensor<T>& dy) const {
-  if (dy.shape() != y.shape())
-    throw ShapeError(
-        fmt::format("backward: the arriving gradient has shape {}, the output {}; they must be equal",
-                    dy.shape().str(), y.shape().str()));
+  require<ShapeError>(dy.shape() == y.shape(),
+                      "backward: the arriving gradient has shape {}, the output {}; they must be equal",
+                      dy.shape(), y.shape());
   const int from = find(y);
-  if (from < 0)
-    throw GradientError(fmt::format(
-        "backward: the output of shape {} is not on this tape: nothing that was watched went into "
-        "it (watch before computing; detach() and other threads stop recording)",
-        y.shape().str()));
+  if (from < 0) raise_unknown(y);
+  walked_ = true;
   std::vector<Tensor<T>> kept(watched_.size());
-  walk_back(from, dy, [&](int i, const Tensor<T>& gradient) {
+  replay(from, dy, [&](int i, const Tensor<T>& gradient) {
     const int which = nodes_[static_cast<std::size_t>(i)].kept;
     if (which >= 0) kept[static_cast<std::size_t>(which)] = gradient;
   });
   Gradients<T> gradients;
   for (std::size_t i = 0; i < kept.size(); ++i) {
-    const bool reached = kept[i].header().storage != nullptr;
-    gradients.by_id_.emplace_back(watched_[i].id,
-                                  reached ? std::move(kept[i]) : zeros<T>(watched_[i].tensor.shape()));
+    if (kept[i].header().storage == nullptr) kept[i] = zeros<T>(watched_[i].tensor.shape());
+    for (Tape* tape = innermost_; tape != nullptr;
+         tape = tape->outer_)  // a gradient that is constant in what it watches
+      if (tape != this && !tape->suspended_ && tape->find(y) >= 0 && tape->find(kept[i]) < 0)
+        tape->enter(nullptr, kept[i]);
+    gradients.by_id_.emplace_back(watched_[i].tensor.id(), std::move(kept[i]));
   }
   std::sort(gradients.by_id_.begin(), gradients.by_id_.end(),
             [](const auto& a, const auto& b) { return a.first < b.first; });
@@ -253,17 +288,10 @@ Gradients<T> Tape<T>::backward(const Tensor<T>& y, const Tensor<T>& dy) const {
   return gradients;
 }
 
-using detail::TapeEvent;
-static void tell(TapeEvent event, const Op* op = nullptr) {
-  if (detail::tape_watch != nullptr) [[unlikely]]
-    detail::tape_watch(event, op);
-}
-
-// for (record : reversed(tape)) hand its gradient on to its inputs. Outer tapes go on recording: this one is
-// suspended.
+// for (record : reversed(tape)) pass its gradient on to its inputs.
 template <class T>
-template <class Visit>
-void Tape<T>::walk_back(int from, const Tensor<T>& dy, const Visit& visit) const {
+void Tape<T>::replay(int from, const Tensor<T>& dy,
+                     const std::function<void(int, const Tensor<T>&)>& visit) const {
   struct Suspend {
     bool& flag;
     bool before = std::exchange(flag, true);
@@ -271,40 +299,32 @@ void Tape<T>::walk_back(int from, const Tensor<T>& dy, const Visit& visit) const
     std::vector<Tensor<T>>* outer_shared = std::exchange(shared_, &shared);
     ~Suspend() {
       flag = before, shared_ = outer_shared;
-      tell(TapeEvent::walk_ends);
+      detail::tell(detail::TapeEvent::walk_ends);
     }
   } suspend{suspended_};
-  tell(TapeEvent::walk_begins);
+  detail::tell(detail::TapeEvent::walk_begins);
 
-  std::vector<Tensor<T>> gradient(static_cast<std::size_t>(from) + 1);
-  std::vector<char> arrived(gradient.size(), 0);
+  const auto arrived = [](const Tensor<T>& part) { return part.header().storage != nullptr; };
+  std::vector<Tensor<T>, detail::Counted<Tensor<T>>> gradient(static_cast<std::size_t>(from) + 1);
   gradient[static_cast<std::size_t>(from)] = dy;
-  arrived[static_cast<std::size_t>(from)] = 1;
   for (auto i = static_cast<std::size_t>(from) + 1; i-- > 0;) {
-    if (!arrived[i]) continue;
+    if (!arrived(gradient[i])) continue;
     const detail::Node<T>& node = nodes_[i];
     visit(static_cast<int>(i), gradient[i]);
     for (const detail::Edge<T>* edge = node.edges; edge != nullptr; edge = edge->next) {
       const auto into = static_cast<std::size_t>(edge->into);
       try {
         Tensor<T> part = sum_to(edge->pull(gradient[i]), nodes_[into].shape());
-        gradient[into] = arrived[into] ? gradient[into] + part : std::move(part);
-        arrived[into] = 1;
+        gradient[into] = arrived(gradient[into]) ? add(gradient[into], part) : std::move(part);
       } catch (const Error& error) {
-        throw GradientError(fmt::format("backward: in record {} ({}, shape {}): {}", i, node.op->name,
-                                        node.shape().str(), error.what()));
+        raise<GradientError>("backward: in record {} ({}, shape {}): {}", i, node.op->name, node.shape(),
+                             error.what());
       }
     }
     suspend.shared.clear();
-    gradient[i] = Tensor<T>();  // handed on: its memory serves the next
-    if (node.op != nullptr) tell(TapeEvent::pulled, node.op);
+    gradient[i] = Tensor<T>();  // passed on; the next record reuses its memory
+    if (node.op != nullptr) detail::tell(detail::TapeEvent::pulled, node.op);
   }
-}
-
-template <class T>
-void Tape<T>::replay(int from, const Tensor<T>& dy,
-                     const std::function<void(int, const Tensor<T>&)>& visit) const {
-  walk_back(from, dy, visit);
 }
 
 template <class T>

@@ -16,27 +16,7 @@ namespace tapehead {
 
 using detail::map;
 using detail::recorded;
-
-namespace {
-
-// int64 wraps around as unsigned numbers do, where signed overflow would be undefined.
-template <class T, class F>
-T wrapped(T a, T b, F f) {
-  if constexpr (std::is_integral_v<T>)
-    return static_cast<T>(f(static_cast<std::uint64_t>(a), static_cast<std::uint64_t>(b)));
-  else
-    return f(a, b);
-}
-
-}  // namespace
-
-const Op add_op{"add", "c = a + b", "da = dc, db = dc", "broadcast"};
-template <class T>
-Tensor<T> add(const Tensor<T>& a, const Tensor<T>& b) {
-  auto c = map<T>("add", a, b, [](T x, T y) { return wrapped(x, y, [](auto u, auto v) { return u + v; }); });
-  return recorded(add_op, std::move(c), wrt(a, [](const auto& dc) { return dc; }),
-                  wrt(b, [](const auto& dc) { return dc; }));
-}
+using detail::wrapped;
 
 const Op sub_op{"sub", "c = a - b", "da = dc, db = -dc", "broadcast"};
 template <class T>
@@ -215,7 +195,6 @@ Tensor<To> to(const Tensor<From>& x) {
   template Tensor<T> pow<T>(const Tensor<T>&, std::type_identity_t<T>);                         \
   template bool allclose(const Tensor<T>&, const Tensor<T>&, double, double, bool);
 #define TAPEHEAD_NUMBER(T)                                                                      \
-  template Tensor<T> add(const Tensor<T>&, const Tensor<T>&);                                   \
   template Tensor<T> sub(const Tensor<T>&, const Tensor<T>&);                                   \
   template Tensor<T> mul(const Tensor<T>&, const Tensor<T>&);                                   \
   template Tensor<T> neg(const Tensor<T>&);                                                     \

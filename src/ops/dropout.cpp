@@ -1,7 +1,7 @@
 #include "tapehead/ops/dropout.hpp"
 
 #include "kernels/require.hpp"
-#include "tapehead/autograd/tape.hpp"
+#include "tapehead/autograd/record.hpp"
 #include "tensor/elementwise.hpp"
 
 namespace tapehead {

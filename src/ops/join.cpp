@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "kernels/require.hpp"
-#include "tapehead/autograd/tape.hpp"
+#include "tapehead/autograd/record.hpp"
 #include "tapehead/ops/views.hpp"
 #include "tensor/elementwise.hpp"
 

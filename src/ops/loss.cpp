@@ -6,7 +6,7 @@
 #include "kernels/parallel.hpp"
 #include "kernels/require.hpp"
 #include "kernels/rows.hpp"
-#include "tapehead/autograd/tape.hpp"
+#include "tapehead/autograd/record.hpp"
 #include "tapehead/ops/arithmetic.hpp"
 #include "tapehead/ops/indexing.hpp"
 #include "tapehead/ops/reduce.hpp"

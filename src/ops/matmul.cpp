@@ -6,7 +6,7 @@
 #include "kernels/gemm.hpp"
 #include "kernels/require.hpp"
 #include "kernels/walk.hpp"
-#include "tapehead/autograd/tape.hpp"
+#include "tapehead/autograd/record.hpp"
 #include "tapehead/ops/arithmetic.hpp"
 #include "tapehead/ops/reduce.hpp"
 #include "tapehead/ops/views.hpp"

@@ -7,7 +7,7 @@
 #include "kernels/norm.hpp"
 #include "kernels/parallel.hpp"
 #include "kernels/require.hpp"
-#include "tapehead/autograd/tape.hpp"
+#include "tapehead/autograd/record.hpp"
 #include "tapehead/ops/arithmetic.hpp"
 #include "tapehead/ops/math.hpp"
 #include "tapehead/ops/reduce.hpp"

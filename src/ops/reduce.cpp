@@ -205,20 +205,6 @@ Real<T> norm(const Tensor<T>& x, const Axes& list, bool keepdims) {
   return record(norm_op, y, wrt(x, pullback, x, y));
 }
 
-template <class T>
-Real<T> sum_to(const Tensor<T>& x, const Shape& shape) {
-  if (x.shape() == shape) return x;
-  require<ShapeError>(broadcasts_to(shape, x.shape()),
-                      "sum_to: shape {} cannot be summed to {}, which does not broadcast to it", x.shape(),
-                      shape);
-  std::vector<int> repeated;
-  const int lead = x.rank() - shape.rank();
-  for (int axis = 0; axis < x.rank(); ++axis)
-    if (axis < lead || (shape[axis - lead] == 1 && x.shape()[axis] != 1)) repeated.push_back(axis);
-  const Tensor<T> y = sum(x, Axes(repeated), true);
-  return y.shape() == shape ? y : reshape(y, shape);
-}
-
 namespace {
 
 // The index of the first element along an axis that `better` puts before all others; NaN comes before every number.
@@ -259,8 +245,7 @@ Tensor<std::int64_t> argmin(const Tensor<T>& x, int axis, bool keepdims) {
   template Tensor<T> min(const Tensor<T>&, const Axes&, bool);          \
   template Tensor<T> var(const Tensor<T>&, const Axes&, int, bool);     \
   template Tensor<T> std_dev(const Tensor<T>&, const Axes&, int, bool); \
-  template Tensor<T> norm(const Tensor<T>&, const Axes&, bool);         \
-  template Tensor<T> sum_to(const Tensor<T>&, const Shape&);
+  template Tensor<T> norm(const Tensor<T>&, const Axes&, bool);
 #define TAPEHEAD_SUM(T)                                              \
   template Tensor<T> sum(const Tensor<T>&, const Axes&, bool);       \
   template Tensor<std::int64_t> argmax(const Tensor<T>&, int, bool); \

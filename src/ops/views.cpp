@@ -199,21 +199,6 @@ Tensor<E> squeeze(const Tensor<E>& x, int axis) {
                   wrt(x, [axis](const auto& dy) { return unsqueeze(dy, axis); }));
 }
 
-// backward() sums the gradient of whatever was broadcast to the input's own shape: nothing is left to do
-// here.
-const Op broadcast_to_op{"broadcast_to", "y = x repeated along axes of size 1", "dx = dy summed over them"};
-template <class E>
-Tensor<E> broadcast_to(const Tensor<E>& x, const Shape& shape) {
-  if (!broadcasts_to(x.shape(), shape))
-    raise<ShapeError>(
-        "broadcast_to: shape {} does not broadcast to {}; aligned from the right, each size must be equal, "
-        "or 1 in the tensor",
-        x.shape(), shape);
-  shape.numel();
-  return recorded(broadcast_to_op, x.view(shape, broadcast_strides(x.shape(), x.strides(), shape), x.data()),
-                  wrt(x, [](const auto& dy) { return dy; }));
-}
-
 // The members, here because only from here on is recording known.
 template <class E>
 Tensor<E> Tensor<E>::reshape(const Shape& to) const {
@@ -262,7 +247,6 @@ Tensor<E> Tensor<E>::T() const {
   template Tensor<E> flip(const Tensor<E>&, int);                                              \
   template Tensor<E> unsqueeze(const Tensor<E>&, int);                                         \
   template Tensor<E> squeeze(const Tensor<E>&, int);                                           \
-  template Tensor<E> broadcast_to(const Tensor<E>&, const Shape&);                             \
   template Tensor<E> Tensor<E>::reshape(const Shape&) const;                                   \
   template Tensor<E> Tensor<E>::transpose(int, int) const;                                     \
   template Tensor<E> Tensor<E>::T() const;                                                     \

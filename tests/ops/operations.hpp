@@ -163,6 +163,7 @@ inline std::vector<Operation> view_rows() {
       operation("flip", {draw({2, 3, 5})}, [](auto x) { return flip(x, 1); }),
       operation("unsqueeze", {draw({2, 3})}, [](auto x) { return unsqueeze(x, 1); }),
       operation("squeeze", {draw({2, 1, 3})}, [](auto x) { return squeeze(x, 1); }),
+      operation("sum_to", {draw({2, 3, 4})}, [](auto x) { return sum_to(x, {3, 1}); }),
       operation("broadcast_to", {draw({3, 1})},
                 [](auto x) {
                   return broadcast_to(x, {2, 3, 5});

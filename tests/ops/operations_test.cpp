@@ -290,7 +290,9 @@ TEST_CASE_TEMPLATE("every elementwise operation takes the shapes (), (0,) and (2
     CAPTURE(op.name);
     ++count;
     const auto shaped = [&](const Shape& shape) {
-      return std::vector<Tensor<T>>(op.inputs.size(), full<T>(shape, T(0.7)));
+      std::vector<Tensor<T>> list;
+      while (list.size() < op.inputs.size()) list.push_back(full<T>(shape, T(0.7)));
+      return list;
     };
     for (const Shape& shape : {Shape{}, Shape{0}, Shape{2, 0}, Shape{1}, Shape{1, 1}}) {
       const auto all = run<T>(op, shaped(shape));
@@ -370,5 +372,27 @@ TEST_CASE("tril, triu: diagonals outside the matrix, as far as numbers go") {
   for (std::int64_t far : {std::int64_t{3}, std::numeric_limits<std::int64_t>::max()}) {
     CHECK((equal(tril(x, far), x) && equal(triu(x, far), none)));
     CHECK((equal(tril(x, -far), none) && equal(triu(x, -far), x)));
+  }
+}
+
+TEST_CASE("every operation's third derivatives agree with differences") {
+  for (const Operation& op : operations()) {
+    if (op.derivatives < 2) continue;
+    CAPTURE(op.name);
+    const auto gradient = [&op](const std::vector<Tensor<double>>& x) {
+      Tape<double> tape;
+      tape.watch(x);
+      const auto y = op.f(x);
+      const auto grad =
+          tape.backward(y, cos(arange<double>(static_cast<double>(y.numel()))).reshape(y.shape()));
+      auto total = scalar(0.0);
+      for (const auto& each : x)
+        total = total + sum(grad[each] *
+                            sin(arange<double>(static_cast<double>(each.numel())) + 1).reshape(each.shape()));
+      return total;
+    };
+    const auto report =
+        gradcheck(gradient, std::vector<Named<double>>(op.inputs.begin(), op.inputs.end()), {.order = 2, .may_be_zero = true});
+    CHECK_MESSAGE(report, report.text());
   }
 }

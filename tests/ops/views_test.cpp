@@ -97,3 +97,17 @@ TEST_CASE("views: slices, selections and turns, forwards and backwards") {
           broadcast_to(x, {4});
         }).find("broadcast_to: shape (3, 4) does not broadcast to (4,)") == 0);
 }
+
+TEST_CASE("views: a clone has elements and an identity of its own") {
+  const Tensor<double> x{{1, 2}, {3, 4}};
+  const auto y = clone(x), t = clone(x.T());
+  CHECK(equal(y, x));
+  CHECK(y.data() != x.data());
+  CHECK(y.id() != x.id());
+  CHECK(equal(t, x.T()));
+  CHECK(t.is_contiguous());
+  CHECK(clone(zeros<bool>({0, 3})).shape() == Shape{0, 3});
+  Tape<double> tape;
+  tape.watch(x);
+  CHECK(equal(tape.backward(sum(clone(x) * x))[x], 2 * x));
+}

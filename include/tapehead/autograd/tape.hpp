@@ -5,7 +5,6 @@
 #include <initializer_list>
 #include <memory>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -24,6 +23,8 @@ namespace tapehead {
 struct Op {
   Op(const char* op_name, const char* op_formula, const char* op_pullback, const char* op_shapes = "",
      const char* op_file = __builtin_FILE());
+  Op(const Op&) = delete;
+  ~Op();
   const char* name;
   const char* formula;   // "C = A B"
   const char* pullback;  // "dA = dC Bᵀ, dB = Aᵀ dC"
@@ -38,14 +39,30 @@ class Tape;
 
 namespace detail {
 
-// Called, where set, when an operation has been recorded, around each way back, and when a record's pullbacks
-// have run: what a Profile listens to.
+// Called, where set, when an operation has been recorded, before and after each walk back, and when a record's pullbacks
+// have run: a Profile listens to it.
 enum class TapeEvent { recorded, walk_begins, pulled, walk_ends };
 using TapeWatch = void (*)(TapeEvent, const Op*);
 inline constinit thread_local TapeWatch tape_watch = nullptr;
 inline constinit thread_local void* tape_listener = nullptr;
+inline void tell(TapeEvent event, const Op* op = nullptr) {
+  if (tape_watch != nullptr) [[unlikely]]
+    tape_watch(event, op);
+}
 
-// Memory that is only ever added to and freed at once: where a tape's records stand, side by side.
+// Makes standard containers take the library's memory, which memory_use() counts and whose lack is an Error.
+template <class E>
+struct Counted {
+  using value_type = E;
+  Counted() = default;
+  template <class U>
+  Counted(const Counted<U>&) {}
+  E* allocate(std::size_t n) { return static_cast<E*>(detail::allocate(n * sizeof(E))); }
+  void deallocate(E* block, std::size_t n) noexcept { release(block, n * sizeof(E)); }
+  friend bool operator==(const Counted&, const Counted&) { return true; }
+};
+
+// Memory for a tape's edges, one after the other, which is freed as a whole.
 class Arena {
  public:
   Arena() = default;
@@ -67,15 +84,6 @@ class Arena {
 
 // Called with the header of each tensor that a pullback saves.
 using SavedVisitor = std::function<void(const Header&)>;
-template <class E>
-void visit_saved(const SavedVisitor& visit, const Tensor<E>& saved) {
-  visit(saved.header());
-}
-// A kernel run that several pullbacks share names the tensors that it saves itself.
-template <class Run>
-void visit_saved(const SavedVisitor& visit, const std::shared_ptr<Run>& run) {
-  run->each_saved(visit);
-}
 
 // The path from a record's output back to one of its inputs.
 template <class T>
@@ -86,20 +94,6 @@ struct Edge {
   virtual void each_saved(const SavedVisitor& visit) const = 0;
   Edge* next = nullptr;
   int into;
-};
-template <class T, class F, class... Saved>
-struct EdgeWith final : Edge<T> {
-  EdgeWith(int into_node, const F& f, const Saved&... tensors)
-      : Edge<T>(into_node), pullback(f), saved(tensors...) {}
-  Tensor<T> pull(const Tensor<T>& dy) const override {
-    return std::apply([&](const Saved&... tensors) { return pullback(dy, tensors...); }, saved);
-  }
-  void each_saved(const SavedVisitor& visit) const override {
-    std::apply([&](const Saved&... tensors) { (visit_saved(visit, tensors), ...); }, saved);
-    if constexpr (requires { pullback.each_saved(visit); }) pullback.each_saved(visit);
-  }
-  [[no_unique_address]] F pullback;
-  [[no_unique_address]] std::tuple<Saved...> saved;
 };
 
 // One line of the tape: a watched tensor (no operation) or a recorded result.
@@ -114,23 +108,6 @@ struct Node {
 };
 
 }  // namespace detail
-
-/// One input of an operation, with the pullback that leads back to it: pullback(dy, saved…) gives the gradient
-/// of the input from the gradient of the output. The result may have the output's shape where the input was
-/// broadcast: backward() sums it to the input's. The pullback saves the tensors listed after it, and nothing
-/// else: the operation's inputs, its output, and bool or integer constants; never a float computed inside the
-/// forward pass, which would lose its part of the second derivative. The lambda itself captures only numbers.
-///   wrt(A, [](const auto& dC, const auto& B) { return matmul(dC, mT(B)); }, B)
-template <class T, class F, class... Saved>
-struct Wrt {
-  const Tensor<T>& input;
-  F pullback;
-  std::tuple<const Saved&...> saved;
-};
-template <class T, class F, class... Saved>
-Wrt<T, F, Saved...> wrt(const Tensor<T>& input, F pullback, const Saved&... saved) {
-  return {input, std::move(pullback), {saved...}};
-}
 
 /// A tensor to watch, with a name for the tape's prints. Converts from a tensor alone.
 template <class T>
@@ -147,11 +124,13 @@ class Gradients {
  public:
   /// The gradient with respect to x, of x's shape: zeros when the output does not depend on x. Throws
   /// GradientError for a tensor that was not watched.
-  const Tensor<T>& operator[](const Tensor<T>& x) const;
+  const Tensor<T>& operator[](const Tensor<T>& x) const&;
+  Tensor<T> operator[](const Tensor<T>& x) const&& { return std::as_const(*this)[x]; }
 
   /// Where backward() began: the record, and the gradient that arrived there.
   int from() const { return from_; }
-  const Tensor<T>& dy() const { return dy_; }
+  const Tensor<T>& dy() const& { return dy_; }
+  Tensor<T> dy() const&& { return dy_; }
   /// The tape that they came by, while it lives on this thread; throws GradientError after that.
   const Tape<T>& tape() const;
 
@@ -173,23 +152,25 @@ class Tape {
   Tape(const Tape&) = delete;
   Tape& operator=(const Tape&) = delete;
 
-  /// Marks tensors to differentiate by: watch(x), watch({Q, K, V}), watch({{"Q", Q}, {"K", K}}), or a list
-  /// made elsewhere (a model's parameters). Watching a recorded result keeps its gradient too.
-  void watch(const Tensor<T>& x) { watch_one(Named<T>(x)); }
+  /// Marks tensors to differentiate by: watch(x), watch(x, "x"), watch({Q, K, V}), watch({{"Q", Q}, {"K", K}}), or a
+  /// vector; watch(w, "w") names its tensors w[0], w[1], …. Watching a recorded result keeps its gradient too. Throws
+  /// GradientError where two names or places of a list mean one tensor, which would have one gradient for both: give
+  /// each a clone(). Only in a vector with names, a model's parameters, is a tied tensor watched under its first name.
+  void watch(const Tensor<T>& x, const std::string& name = "") { watch({Named<T>(name, x)}); }
   void watch(std::initializer_list<Named<T>> list) {
+    check_distinct(list.begin(), list.end());
     for (const auto& x : list) watch_one(x);
   }
   void watch(const std::vector<Named<T>>& list) {
     for (const auto& x : list) watch_one(x);
   }
-  void watch(const std::vector<Tensor<T>>& list) {
-    for (const auto& x : list) watch_one(Named<T>(x));
-  }
+  void watch(const std::vector<Tensor<T>>& list, const std::string& name = "");
 
-  /// The gradients of y, which must have one element. Each call starts afresh. Throws GradientError where y
-  /// has more elements, or where this tape does not know y.
+  /// The gradients of y, which must have one element. Each call starts afresh. Throws GradientError where y has more
+  /// elements, and where this tape does not know y because nothing that it watches went into it. The gradients of a
+  /// known y are known to the other tapes that know y, so that a second derivative that is 0 comes out as zeros.
   Gradients<T> backward(const Tensor<T>& y) const;
-  /// The gradients of sum(y * dy). Throws ShapeError where dy has not y's shape.
+  /// The gradients of sum(y * dy). Throws ShapeError where dy does not have y's shape.
   Gradients<T> backward(const Tensor<T>& y, const Tensor<T>& dy) const;
 
   /// The tape as a table, and with the norm of each record's gradient as in that backward pass; as a graph
@@ -211,19 +192,25 @@ class Tape {
   int find(const Tensor<T>& x) const;
   const detail::Node<T>& node(std::int64_t i) const { return nodes_[static_cast<std::size_t>(i)]; }
   const std::string& name(std::int64_t i) const;
-  int append(const Op& op, const Tensor<T>& out);
-  template <class F, class... Saved>
-  void connect(int node, int into, const F& pullback, const Saved&... saved) {
-    using E = detail::EdgeWith<T, F, Saved...>;
+  /// Appends the record of an operation, and returns its number. `out` is new to this tape: see is_new().
+  int append(const Op& op, const Tensor<T>& out) { return enter(&op, out); }
+  /// Adds the edge that E makes of these arguments to a record.
+  template <class E, class... A>
+  void connect(int node, const A&... arguments) {
     static_assert(alignof(E) <= 16);
-    connect(node, new (arena_.take(sizeof(E))) E(into, pullback, saved...));
+    connect(node, new (arena_.take(sizeof(E))) E(arguments...));
   }
-  template <class F, class... Saved>
-  void connect(int node, int into, const Wrt<T, F, Saved...>& input) {
-    std::apply([&](const Saved&... saved) { connect(node, into, input.pullback, saved...); }, input.saved);
+  /// Whether no tape of this thread knows x or began after x was made.
+  static bool is_new(const Tensor<T>& x) {
+    for (const Tape* tape = innermost_; tape != nullptr; tape = tape->outer_) {
+      const auto since = static_cast<std::size_t>(x.id() - tape->first_id_);
+      if (x.id() < tape->first_id_ || (since < tape->node_of_.size() && tape->node_of_[since] >= 0))
+        return false;
+    }
+    return true;
   }
-  /// Goes back from a record as backward() does, and calls visit(record, its gradient) for each that is
-  /// reached.
+  /// Walks back from a record as backward() does, and calls visit(record, its gradient) for each record that a gradient
+  /// reaches. The outer tapes go on recording; this one is suspended.
   void replay(int from, const Tensor<T>& dy, const std::function<void(int, const Tensor<T>&)>& visit) const;
   /// What the pullbacks of the record that this thread walks back over share, for a SharedRun: empty until one
   /// of them fills it, and emptied when the walk leaves the record. Null where no walk is under way.
@@ -243,70 +230,32 @@ class Tape {
  private:
   friend class Gradients<T>;
   struct Watched {
-    std::int64_t id;
     std::int64_t since;  // the id counter when it was watched
-    int node;
     std::string name;
-    Tensor<T> tensor;  // keeps the elements, so that views of them can be told
+    Tensor<T> tensor;  // keeps the elements, so that views of them are recognised
   };
+  void check_distinct(const Named<T>* first, const Named<T>* last) const;
   void watch_one(const Named<T>& x);
   void connect(int node, detail::Edge<T>* edge);
-  int add_node(const Op* op, const Shape& shape);
-  int find_early(const Tensor<T>& x) const;
+  int enter(const Op* op, const Tensor<T>& x);
+  [[noreturn]] void raise_unknown(const Tensor<T>& y) const;
   void check_stale_view(const Tensor<T>& x) const;
-  template <class Visit>
-  void walk_back(int from, const Tensor<T>& dy, const Visit& visit) const;
 
   // constinit: other files read them without asking for a start-up.
   static constinit thread_local Tape* innermost_;
   static constinit thread_local std::vector<Tensor<T>>* shared_;
   Tape* outer_;
   mutable bool suspended_ = false;
-  std::int64_t first_id_;                            // tensors born since have this id or more
-  std::deque<detail::Node<T>> nodes_;                // chunks: records never move
-  std::vector<int> node_of_;                         // by id - first_id_; -1: not on this tape
-  std::vector<std::pair<std::int64_t, int>> early_;  // (id, node) of watched tensors born before; sorted
+  mutable bool walked_ = false;  // backward() has been called
+  std::int64_t first_id_;        // tensors made since have this id or a larger one
+  std::deque<detail::Node<T>, detail::Counted<detail::Node<T>>> nodes_;  // chunks: records never move
+  std::vector<int, detail::Counted<int>> node_of_;   // by id - first_id_; -1: not on this tape
+  std::vector<std::pair<std::int64_t, int>> early_;  // (id, node) of tensors made before the tape; sorted
   std::vector<Watched> watched_;
   detail::Arena arena_;
 };
 extern template class Tape<float>;
 extern template class Tape<double>;
-
-/// Appends the operation that made `out` to every live tape that knows one of its inputs, and returns `out`.
-/// Each input is a wrt(…).
-template <class T, class... Inputs>
-Tensor<T> record(const Op& op, Tensor<T> out, const Inputs&... inputs) {
-  for (Tape<T>* tape = Tape<T>::innermost(); tape != nullptr; tape = tape->outer()) {
-    if (tape->suspended()) continue;
-    int known[] = {tape->find(inputs.input)...};
-    bool any = false;
-    for (int node : known) any |= node >= 0;
-    if (!any) continue;
-    const int made = tape->append(op, out);
-    int i = 0;
-    ((known[i] >= 0 ? tape->connect(made, known[i], inputs) : void(), ++i), ...);
-  }
-  if (detail::tape_watch != nullptr) [[unlikely]]
-    detail::tape_watch(detail::TapeEvent::recorded, &op);
-  return out;
-}
-/// The same for an operation with any number of inputs: pullback(i) gives the pullback of inputs[i].
-template <class T, class F>
-Tensor<T> record_all(const Op& op, Tensor<T> out, const std::vector<Tensor<T>>& inputs, const F& pullback) {
-  for (Tape<T>* tape = Tape<T>::innermost(); tape != nullptr; tape = tape->outer()) {
-    if (tape->suspended()) continue;
-    int made = -1;
-    for (std::size_t i = 0; i < inputs.size(); ++i) {
-      const int known = tape->find(inputs[i]);
-      if (known < 0) continue;
-      if (made < 0) made = tape->append(op, out);
-      tape->connect(made, known, pullback(i));
-    }
-  }
-  if (detail::tape_watch != nullptr) [[unlikely]]
-    detail::tape_watch(detail::TapeEvent::recorded, &op);
-  return out;
-}
 
 /// Whether any live tape of this thread knows x: whether an operation on it would be recorded.
 template <class T>

@@ -1,6 +1,7 @@
 #pragma once
 #include <type_traits>
 
+#include "tapehead/autograd/accumulate.hpp"
 #include "tapehead/tensor/real.hpp"
 
 // Arithmetic and comparison, element by element. Two shapes broadcast: aligned from the right, each size is equal, or 1 on one
@@ -9,8 +10,6 @@
 namespace tapehead {
 
 // What the operators call.
-template <class T>
-Tensor<T> add(const Tensor<T>& a, const Tensor<T>& b);
 template <class T>
 Tensor<T> sub(const Tensor<T>& a, const Tensor<T>& b);
 template <class T>

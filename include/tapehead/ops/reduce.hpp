@@ -1,4 +1,5 @@
 #pragma once
+#include "tapehead/autograd/accumulate.hpp"
 #include "tapehead/tensor/real.hpp"
 
 // Reductions over all axes, one axis or a list: sum(x), sum(x, -1), sum(x, {0, 2}, true). With keepdims the
@@ -32,10 +33,6 @@ Real<T> std_dev(const Tensor<T>& x, const Axes& axes = {}, int correction = 1, b
 /// √(sum of squares); the gradient where it is 0 is 0.
 template <class T>
 Real<T> norm(const Tensor<T>& x, const Axes& axes = {}, bool keepdims = false);
-
-/// x summed down to a shape that broadcasts to x's: how a gradient goes back through a broadcast.
-template <class T>
-Real<T> sum_to(const Tensor<T>& x, const Shape& shape);
 
 /// The index of the first largest (smallest) element along an axis; the first NaN comes before every number. ShapeError on an empty
 /// axis.

@@ -1,6 +1,7 @@
 #pragma once
 #include <vector>
 
+#include "tapehead/autograd/accumulate.hpp"
 #include "tapehead/tensor/tensor.hpp"
 
 // The same elements under another shape. Each is a view (no copy) wherever strides can say it, is recorded on
@@ -37,9 +38,6 @@ template <class E>
 Tensor<E> unsqueeze(const Tensor<E>& x, int axis);
 template <class E>
 Tensor<E> squeeze(const Tensor<E>& x, int axis);
-/// x repeated along new leading axes and axes of size 1, without a copy. PyTorch's expand.
-template <class E>
-Tensor<E> broadcast_to(const Tensor<E>& x, const Shape& shape);
 /// The same values in memory of their own, under an identity of their own: a second parameter that starts like x.
 template <class E>
 Tensor<E> clone(const Tensor<E>& x);

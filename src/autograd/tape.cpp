@@ -139,8 +139,7 @@ void Tape<T>::check_stale_view(const Tensor<T>& x) const {
     if (x.id() < w.since && lies_within(x, w.tensor))
       raise<GradientError>(
           "tape: a view of shape {} was taken before its base{} of shape {} was watched, so its gradient "
-          "would be lost; "
-          "take the view after watch() (or detach() it to say that none is wanted)",
+          "would be lost; take the view after watch() (or detach() it to say that none is wanted)",
           x.shape(), w.name.empty() ? "" : " " + w.name, w.tensor.shape());
 }
 
@@ -243,21 +242,22 @@ Gradients<T> Tape<T>::backward(const Tensor<T>& y) const {
   return backward(y, ones_like(y));
 }
 
-// An error names its cause and the call that is right, as far as the tape can tell.
+// The error names its cause and the right call, as far as the tape can tell.
 template <class T>
 void Tape<T>::raise_unknown(const Tensor<T>& y) const {
-  raise<GradientError>(
-      "backward: the output of shape {} is not on this tape: {}", y.shape(),
-      watched_.empty()             ? "it watches nothing; call tape.watch(x) before computing with x"
-      : y.id() < watched_[0].since ? "it was computed before watch(); call tape.watch(x) first, then compute"
-      : walked_ ? "nothing that was watched went into it. A tape does not record its own backward pass: for "
-                  "a second "
-                  "derivative let an outer tape watch x too, outer.backward(sum(inner.backward(y)[x])). And "
-                  "an optimiser's "
-                  "step makes new parameters: begin a new tape for each step and watch them on it"
-                : "nothing that was watched went into it (detach() and other threads stop recording); "
-                  "compute it from "
-                  "the very tensors that tape.watch() was given");
+  const char* cause =
+      "nothing that was watched went into it (detach() and other threads stop recording); compute it from "
+      "the very tensors that tape.watch() was given";
+  if (watched_.empty())
+    cause = "it watches nothing; call tape.watch(x) before computing with x";
+  else if (y.id() < watched_[0].since)
+    cause = "it was computed before watch(); call tape.watch(x) first, then compute";
+  else if (walked_)
+    cause =
+        "nothing that was watched went into it. A tape does not record its own backward pass: for a second "
+        "derivative let an outer tape watch x too, outer.backward(sum(inner.backward(y)[x])). And an "
+        "optimiser's step makes new parameters: begin a new tape for each step and watch them on it";
+  raise<GradientError>("backward: the output of shape {} is not on this tape: {}", y.shape(), cause);
 }
 
 template <class T>
@@ -276,8 +276,8 @@ Gradients<T> Tape<T>::backward(const Tensor<T>& y, const Tensor<T>& dy) const {
   Gradients<T> gradients;
   for (std::size_t i = 0; i < kept.size(); ++i) {
     if (kept[i].header().storage == nullptr) kept[i] = zeros<T>(watched_[i].tensor.shape());
-    for (Tape* tape = innermost_; tape != nullptr;
-         tape = tape->outer_)  // a gradient that is constant in what it watches
+    // A tape that knows y, but not this gradient of it, knows it from now on as a constant.
+    for (Tape* tape = innermost_; tape != nullptr; tape = tape->outer_)
       if (tape != this && !tape->suspended_ && tape->find(y) >= 0 && tape->find(kept[i]) < 0)
         tape->enter(nullptr, kept[i]);
     gradients.by_id_.emplace_back(watched_[i].tensor.id(), std::move(kept[i]));

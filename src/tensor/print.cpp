@@ -227,8 +227,7 @@ void check(const PrintOptions& options) {
 void detail::throw_bad_print_spec() {
   raise<ValueError>(
       "format: a tensor is printed by {{}}, {{:.3}} (at most three digits after the point), {{:.3f}} "
-      "(exactly three) or "
-      "{{:.3e}}, with at most 1100 digits");
+      "(exactly three) or {{:.3e}}, with at most 1100 digits");
 }
 
 template <class E>

@@ -3,8 +3,8 @@
 
 #include "tapehead/attention/attention.hpp"
 
-// What every rung of attention checks before it computes, so that all refuse the same input in the same
-// words.
+// The checks that every rung of attention makes before it computes, so that all of them refuse the same input
+// in the same words.
 
 namespace tapehead::detail {
 
@@ -26,5 +26,9 @@ void check_scores_operand(const char* op, const char* name, const Shape& shape, 
 /// Throws ValueError for a dropout_p outside 0 … 1, and where p > 0 has neither mask nor generator.
 void check_dropout(const char* op, double dropout_p, const std::optional<Tensor<bool>>& keep_mask,
                    const TorchRandom* generator, const Shape& scores);
+
+/// The sinks (…, H) as logits (…, H, 1, 1). Throws ShapeError unless these broadcast to the scores' shape.
+template <class T>
+Tensor<T> sink_logits(const char* op, const Tensor<T>& sinks, const Shape& scores);
 
 }  // namespace tapehead::detail

@@ -1,14 +1,20 @@
 #include "attention/fused.hpp"
 
-#include <fmt/format.h>
-
-#include <cmath>
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <memory>
+#include <utility>
 
 #include "attention/attention_inputs.hpp"
 #include "autograd/recorded.hpp"
-#include "tapehead/kernels/error.hpp"
+#include "kernels/flash.hpp"
+#include "kernels/flash_masks.hpp"
+#include "kernels/require.hpp"
+#include "kernels/vmath.hpp"
 #include "tapehead/ops/reduce.hpp"
 #include "tapehead/ops/views.hpp"
+#include "tapehead/random/random.hpp"
 
 namespace tapehead::detail {
 
@@ -17,19 +23,20 @@ namespace {
 // Strides over (…, rows, elements): heads are the axis before, the batch the one before that. A packed array
 // is (rows, heads, elements).
 template <class E>
-kernels::Heads<E> by_strides(E* data, const Strides& strides, bool packed) {
+kernels::HeadsView<E> by_strides(E* data, const Strides& strides, bool packed) {
   const int rank = strides.rank();
   if (packed) return {data, 0, strides[1], strides[0], strides[2]};
   return {data, rank > 3 ? strides[rank - 4] : 0, rank > 2 ? strides[rank - 3] : 0, strides[rank - 2],
           strides[rank - 1]};
 }
+// x, broadcast to `whole`, as the kernel reads it.
 template <class E>
-kernels::Heads<const E> read(const Tensor<E>& x, const Shape& whole, bool packed) {
+kernels::HeadsView<const E> read(const Tensor<E>& x, const Shape& whole, bool packed = false) {
   return by_strides<const E>(x.data(), broadcast_strides(x.shape(), x.strides(), whole), packed);
 }
 
-// A result, and where the kernel writes it. It is laid out as `like`, an input: where that is one of heads
-// cut from rows, (L, H, d) seen as (H, L, d), the result is too, and merging its heads costs no copy.
+// A result, and where the kernel writes it. Its layout is that of the input `like`: where the heads of that
+// were cut from rows, (L, H, d) seen as (H, L, d), so are those of the result, and merging them costs no copy.
 template <class T>
 class Output {
  public:
@@ -39,8 +46,8 @@ class Output {
     if (packed || heads < 0 || of_rows < 1 || like.strides()[of_rows] <= like.strides()[of_rows - 1]) return;
     strides_[heads] = shape[rows + 1], strides_[rows] = shape[heads] * shape[rows + 1];
   }
-  kernels::Heads<T> from_head(std::int64_t first) {
-    kernels::Heads<T> heads = by_strides<T>(memory_.data(), strides_, packed_);
+  kernels::HeadsView<T> from_head(std::int64_t first) {
+    kernels::HeadsView<T> heads = by_strides<T>(memory_.data(), strides_, packed_);
     heads.data += first * heads.head;
     return heads;
   }
@@ -60,167 +67,288 @@ Shape front(const Shape& shape) { return Shape(shape.begin(), shape.end() - 2); 
 Shape extended(const Shape& lead, std::int64_t rows, std::int64_t columns) {
   return lead.with(lead.rank(), rows).with(lead.rank() + 1, columns);
 }
-
-}  // namespace
-
-template <class E>
-kernels::Heads<const E> heads_of(const Tensor<E>& x, const Shape& whole) {
-  return read(x, whole, false);
+std::int64_t longest(const std::vector<std::int64_t>& starts) {
+  std::int64_t most = 0;
+  for (std::size_t n = 0; n + 1 < starts.size(); ++n) most = std::max(most, starts[n + 1] - starts[n]);
+  return most;
 }
-template <class E>
-kernels::Heads<E> heads_of(Buffer<E>& x, const Shape& whole) {
-  return by_strides<E>(x.data(), broadcast_strides(x.shape(), row_major(x.shape()), whole), false);
-}
-
+// Sums in double as a tensor; `sums` moves on to those of the next one.
 template <class T>
-FusedProblem<T>::FusedProblem(const char* op, const Tensor<T>& queries, const Tensor<T>& keys,
-                              const Tensor<T>& values, bool enable_gqa, const std::optional<double>& scale)
-    : Q(queries), K(keys), V(values) {
-  check_attention(op, Q, K, V, enable_gqa);
-  Shape lead = front(Q.shape()), kv_lead = broadcast_shapes(op, front(K.shape()), front(V.shape()));
-  if (enable_gqa) {  // the batch axes broadcast; the head axes keep their own counts
-    const int heads = lead.rank() - 1, kv_heads = kv_lead.rank() - 1;
-    const Shape batch = broadcast_shapes(op, lead.without(heads), kv_lead.without(kv_heads));
-    lead = batch.with(batch.rank(), lead[heads]);
-    kv_lead = batch.with(batch.rank(), kv_lead[kv_heads]);
-  } else {
-    lead = kv_lead = broadcast_shapes(op, lead, kv_lead);
+Tensor<T> rounded(const double*& sums, const Shape& shape) {
+  Buffer<T> gradient(shape);
+  for (std::int64_t i = 0; i < gradient.numel(); ++i) gradient[i] = static_cast<T>(*sums++);
+  return gradient;
+}
+
+// The edits of one run of the kernel in their order, and the totals to which a backward run adds their gradients.
+template <class T>
+class Edits {
+ public:
+  Edits(const FlexFunctions<T>& functions, const AttentionOptions<T>& options, const Shape& scores) {
+    if (functions.score) list.push_back(functions.score.get());
+    if (options.bias) list.push_back(&bias_.emplace(read(*options.bias, scores)));
+    if (functions.visible) list.push_back(functions.visible.get());
+    if (options.mask) list.push_back(&mask_.emplace(read(*options.mask, scores)));
   }
-  if (lead.rank() > 2)
-    throw ShapeError(fmt::format(
-        "{}: Q {}, K {}, V {}: {} axes in front of (L, d); the fused kernel takes batch and heads, "
-        "attention() any number",
-        op, Q.shape().str(), K.shape().str(), V.shape().str(), lead.rank()));
-  args.B = lead.rank() > 1 ? lead[0] : 1;
-  args.Hq = lead.rank() > 0 ? lead[lead.rank() - 1] : 1;
-  args.Hkv = kv_lead.rank() > 0 ? kv_lead[kv_lead.rank() - 1] : 1;
-  args.Lq = Q.size(-2), args.Lk = K.size(-2), args.d = Q.size(-1), args.dv = V.size(-1);
-  args.scale = static_cast<T>(scale ? *scale : 1 / std::sqrt(static_cast<double>(args.d)));
-  q = extended(lead, args.Lq, args.d), k = extended(kv_lead, args.Lk, args.d),
-  v = extended(kv_lead, args.Lk, args.dv);
-  scores = extended(lead, args.Lq, args.Lk), out = extended(lead, args.Lq, args.dv);
-}
+  Edits(const Edits&) = delete;
 
-template <class T>
-FusedProblem<T>::FusedProblem(const char* op, const Tensor<T>& whole, std::int64_t heads,
-                              const std::optional<double>& scale)
-    : FusedProblem([&] {
-        const auto parts = split_qkv(op, detach(whole), heads);
-        return FusedProblem(op, parts[0], parts[1], parts[2], true, scale);
-      }()) {
-  qkv = whole;
-}
+  void collect_bound(std::int64_t elements) {
+    bound_.resize(static_cast<std::size_t>(elements));
+    totals.push_back(bound_.data());
+  }
+  void collect_bias(const Tensor<T>& bias, const kernels::FlashArgs<T>& a, const Shape& scores) {
+    std::array<std::int64_t, 4> sizes{1, 1, 1, 1};
+    std::copy_backward(bias.shape().begin(), bias.shape().end(), sizes.end());
+    if (sizes == std::array{a.B, a.Hq, a.Lq, a.Lk}) {
+      direct_.emplace(bias.shape());
+      std::fill_n(direct_->data(), direct_->numel(), T{});
+    } else {
+      of_bias_.resize(static_cast<std::size_t>(bias.numel()));
+    }
+    bias_.emplace(read(bias, scores), sizes, a.Hkv > 0 ? a.Hq / a.Hkv : 1,
+                  direct_ ? direct_->data() : nullptr);
+    totals.push_back(of_bias_.data());
+  }
+  Tensor<T> bias_gradient(const Shape& shape) {
+    if (direct_) return std::move(*direct_);
+    const double* sums = of_bias_.data();
+    return rounded<T>(sums, shape);
+  }
+  const double* bound_sums() const { return bound_.data(); }
 
-template <class T>
-std::vector<Tensor<T>> FusedProblem<T>::inputs() const {
-  std::vector<Tensor<T>> all = qkv ? std::vector{*qkv} : std::vector{Q, K, V};
-  all.insert(all.end(), extra.begin(), extra.end());
-  return all;
-}
+  std::vector<const kernels::ScoreEdit<T>*> list;
+  std::vector<double*> totals;  // of the first edits; masks have none
 
-namespace {
+ private:
+  std::optional<kernels::BiasEdit<T>> bias_;
+  std::optional<kernels::MaskEdit<T>> mask_;
+  std::optional<Buffer<T>> direct_;
+  std::vector<double> of_bias_, bound_;
+};
 
-const Op fused_gradient_op{"fused_attention_gradient", "dQ, dK, dV by tiles, the weights recomputed from lse",
+const Op fused_gradient_op{"fused_attention_gradient",
+                           "dQ, dK, dV by tiles, the weights recomputed from m and l",
                            "none: the results are values"};
 
+// One call of the kernel. It owns everything that its forward pass and its pullbacks read.
 template <class T>
-kernels::FlashArgs<T> arguments(const FusedProblem<T>& p, const FusedHooks<T>* hooks) {
-  kernels::FlashArgs<T> args = p.args;
-  args.q = read(p.Q, p.q, p.packed), args.k = read(p.K, p.k, p.packed), args.v = read(p.V, p.v, p.packed);
-  if (p.keep_mask && args.dropout.p > 0) args.dropout.keep = read(*p.keep_mask, p.scores, false);
-  if (hooks != nullptr) args.hooks = hooks->list;
-  if (p.packed) args.q_starts = p.q_starts.data(), args.k_starts = p.k_starts.data();
-  return args;
-}
-
-// The gradients of the inputs. Outer tapes get them as values that cannot be differentiated again.
-template <class T>
-std::vector<Tensor<T>> gradients(const char* name, const FusedProblem<T>& p, const Tensor<T>& dO) {
-  const auto hooks = p.hooks ? p.hooks(true) : nullptr;
-  const kernels::FlashSaved<T> saved{read(p.output, p.out, p.packed), read(p.lse, p.lse.shape(), p.packed),
-                                     read(dO, p.out, p.packed)};
-  const auto run = [&](kernels::Heads<T> dQ, kernels::Heads<T> dK, kernels::Heads<T> dV) {
-    kernels::flash_backward(arguments(p, hooks.get()), saved, dQ, dK, dV);
-  };
-  std::vector<Tensor<T>> all;
-  if (p.qkv) {
-    Output<T> d(name, p.qkv->shape(), *p.qkv, p.packed);
-    run(d.from_head(0), d.from_head(p.args.Hq), d.from_head(p.args.Hq + p.args.Hkv));
-    all = {std::move(d).tensor()};
-  } else {
-    Output<T> dQ(name, p.q, p.Q, p.packed), dK(name, p.k, p.K, p.packed), dV(name, p.v, p.V, p.packed);
-    run(dQ.from_head(0), dK.from_head(0), dV.from_head(0));
-    all = {sum_to(std::move(dQ).tensor(), p.Q.shape()), sum_to(std::move(dK).tensor(), p.K.shape()),
-           sum_to(std::move(dV).tensor(), p.V.shape())};
+class FusedRun {
+ public:
+  FusedRun(const Op& op, FusedInputs<T> inputs, const AttentionOptions<T>& options,
+           FlexFunctions<T> functions, Documents documents)
+      : op_(op.name),
+        in_(std::move(inputs)),
+        options_(options),
+        functions_(std::move(functions)),
+        documents_(std::move(documents)),
+        packed_(!documents_.q_starts.empty()) {
+    if (in_.qkv) options_.enable_gqa = true;
+    packed_ ? set_packed_shapes() : set_shapes();
+    args_.d = in_.Q.size(-1), args_.dv = in_.V.size(-1);
+    args_.scale = static_cast<T>(options_.scale_for(args_.d));
+    if (options_.causal) {
+      const Align align = options_.align.value_or(packed_ ? Align::bottom_right : Align::top_left);
+      args_.band = {.right = 0, .bottom_right = align == Align::bottom_right};
+    }
+    check_options();
+    for (const Tensor<T>& x : inputs_with_gradients()) wanted_.push_back(is_recorded(x));
   }
-  if (hooks)
-    for (const Tensor<T>& gradient : hooks->finish()) all.push_back(gradient);
-  std::vector<Tensor<T>> inputs = p.inputs();
-  inputs.push_back(dO);
-  for (Tensor<T>& gradient : all)
-    gradient = record_all(fused_gradient_op, gradient, inputs, [name](std::size_t) {
-      return [name](const Tensor<T>&) -> Tensor<T> {
-        throw GradientError(
-            fmt::format("{}: the fused kernel has no second derivative; use attention(), or "
-                        "scaled_dot_product_attention(), "
-                        "which chooses it when two tapes are live",
-                        name));
-      };
-    });
-  return all;
-}
 
-template <class T>
-struct RunBack {
-  const char* name;
-  std::shared_ptr<const FusedProblem<T>> problem;
-  std::vector<Tensor<T>> operator()(const Tensor<T>& dO) const { return gradients(name, *problem, dO); }
-};
-template <class T>
-using Shared = std::shared_ptr<SharedRun<T, RunBack<T>>>;
+  // Q, K and V, or qkv; the bias; the sinks; the tensors that a score function reads.
+  std::vector<Tensor<T>> inputs_with_gradients() const {
+    std::vector<Tensor<T>> all = in_.qkv ? std::vector{*in_.qkv} : std::vector{in_.Q, in_.K, in_.V};
+    if (options_.bias) all.push_back(*options_.bias);
+    if (options_.sinks) all.push_back(*options_.sinks);
+    all.insert(all.end(), functions_.bound.begin(), functions_.bound.end());
+    return all;
+  }
 
-// The pullback of one input.
-template <class T>
-struct Fetch {
-  Tensor<T> operator()(const Tensor<T>& dO) const { return back->result(i, dO); }
   void each_saved(const SavedVisitor& visit) const {
-    for (const Tensor<T>& input : problem->inputs()) visit(input.header());
-    visit(problem->output.header());
-    visit(problem->lse.header());
-    if (problem->keep_mask) visit(problem->keep_mask->header());
+    for (const auto& x : inputs_with_gradients()) visit(x.header());
+    for (const auto* x : {&out_, &max_, &sum_}) visit(x->header());
+    for (const auto* x : {&options_.mask, &options_.keep_mask})
+      if (*x) visit((*x)->header());
   }
-  Shared<T> back;
-  std::shared_ptr<const FusedProblem<T>> problem;
-  std::size_t i;
+
+  Flash<T> forward() {
+    const Shape column = out_shape_.replaced(out_shape_.rank() - 1, 1);
+    Output<T> out(op_, out_shape_, in_.Q, packed_);
+    Buffer<T> max(column), sum(column), lse(column);
+    const auto rows = [&](Buffer<T>& x) { return by_strides<T>(x.data(), row_major(column), packed_); };
+    const Edits<T> edits(functions_, options_, scores_shape_);
+    const kernels::TileCount tiles =
+        kernels::flash_forward(arguments(edits), out.from_head(0), {rows(max), rows(sum)});
+
+    kernels::log_n(sum.numel(), sum.data(), lse.data());
+    constexpr T inf = std::numeric_limits<T>::infinity();
+    for (std::int64_t i = 0; i < lse.numel(); ++i) lse[i] = max[i] == inf ? inf : max[i] + lse[i];
+    out_ = std::move(out).tensor(), max_ = std::move(max), sum_ = std::move(sum);
+    return {out_, Tensor<T>(std::move(lse)).squeeze(-1), tiles.total, tiles.skipped};
+  }
+
+  // In the order of inputs_with_gradients(). Those that no tape knew in the forward pass are left empty.
+  std::vector<Tensor<T>> gradients(const Tensor<T>& dO) const {
+    Edits<T> edits(functions_, options_, scores_shape_);
+    const bool bias_wanted = options_.bias && wanted_[in_.qkv ? 1 : 3];
+    if (functions_.score) edits.collect_bound(functions_.score->sum_count);
+    if (bias_wanted) edits.collect_bias(*options_.bias, args_, scores_shape_);
+    kernels::FlashGradients<T> to;
+    to.totals = edits.totals;
+    std::optional<Output<T>> dQ, dK, dV, dqkv;
+    if (in_.qkv) {
+      dqkv.emplace(op_, in_.qkv->shape(), *in_.qkv, packed_);
+      to.q = dqkv->from_head(0), to.k = dqkv->from_head(args_.Hq),
+      to.v = dqkv->from_head(args_.Hq + args_.Hkv);
+    } else {
+      if (wanted_[0]) to.q = dQ.emplace(op_, q_shape_, in_.Q, packed_).from_head(0);
+      if (wanted_[1]) to.k = dK.emplace(op_, k_shape_, in_.K, packed_).from_head(0);
+      if (wanted_[2]) to.v = dV.emplace(op_, v_shape_, in_.V, packed_).from_head(0);
+    }
+    Buffer<T> dsinks(options_.sinks ? front(scores_shape_) : Shape{0});
+    if (options_.sinks) to.sinks = {dsinks.data(), args_.Hq, 1, 0, 1};
+    const Shape column = max_.shape();
+    kernels::flash_backward(arguments(edits),
+                            {read(out_, out_shape_, packed_),
+                             {read(max_, column, packed_), read(sum_, column, packed_)},
+                             read(dO, out_shape_, packed_)},
+                            to);
+
+    const auto finished = [](std::optional<Output<T>>& d, const Tensor<T>& x) {
+      return d ? sum_to(std::move(*d).tensor(), x.shape()) : Tensor<T>();
+    };
+    std::vector<Tensor<T>> all;
+    if (in_.qkv)
+      all = {finished(dqkv, *in_.qkv)};
+    else
+      all = {finished(dQ, in_.Q), finished(dK, in_.K), finished(dV, in_.V)};
+    if (options_.bias) all.push_back(bias_wanted ? edits.bias_gradient(options_.bias->shape()) : Tensor<T>());
+    if (options_.sinks) all.push_back(sum_to(Tensor<T>(std::move(dsinks)), options_.sinks->shape()));
+    const double* sums = edits.bound_sums();
+    for (const Tensor<T>& x : functions_.bound) all.push_back(rounded<T>(sums, x.shape()));
+    return as_values(all, dO);
+  }
+
+ private:
+  void set_shapes() {
+    const auto& [Q, K, V, qkv] = in_;
+    check_attention(op_, Q, K, V, options_.enable_gqa);
+    Shape lead = front(Q.shape()), kv_lead = broadcast_shapes(op_, front(K.shape()), front(V.shape()));
+    if (options_.enable_gqa) {  // the batch axes broadcast; the head axes keep their own counts
+      const int heads = lead.rank() - 1, kv_heads = kv_lead.rank() - 1;
+      const Shape batch = broadcast_shapes(op_, lead.without(heads), kv_lead.without(kv_heads));
+      lead = batch.with(batch.rank(), lead[heads]);
+      kv_lead = batch.with(batch.rank(), kv_lead[kv_heads]);
+    } else {
+      lead = kv_lead = broadcast_shapes(op_, lead, kv_lead);
+    }
+    require<ShapeError>(
+        lead.rank() <= 2,
+        "{}: Q {}, K {}, V {}: {} axes in front of (L, d); the fused kernel takes batch and heads, "
+        "attention() any number",
+        op_, Q.shape(), K.shape(), V.shape(), lead.rank());
+    args_.B = lead.rank() > 1 ? lead[0] : 1;
+    args_.Hq = lead.rank() > 0 ? lead[lead.rank() - 1] : 1;
+    args_.Hkv = kv_lead.rank() > 0 ? kv_lead[kv_lead.rank() - 1] : 1;
+    args_.Lq = Q.size(-2), args_.Lk = K.size(-2);
+    q_shape_ = extended(lead, args_.Lq, Q.size(-1)), k_shape_ = extended(kv_lead, args_.Lk, Q.size(-1));
+    v_shape_ = extended(kv_lead, args_.Lk, V.size(-1)), out_shape_ = extended(lead, args_.Lq, V.size(-1));
+    scores_shape_ = extended(lead, args_.Lq, args_.Lk);
+  }
+
+  void set_packed_shapes() {
+    const auto& [Q, K, V, qkv] = in_;
+    require<ShapeError>(Q.rank() == 3 && K.rank() == 3 && V.rank() == 3,
+                        "{}: q {}, k {}, v {}; packed buffers are (total, H, d)", op_, Q.shape(), K.shape(),
+                        V.shape());
+    check_attention(op_, Q.transpose(0, 1), K.transpose(0, 1), V.transpose(0, 1), true);
+    require<ShapeError>(options_.enable_gqa || Q.size(1) == K.size(1),
+                        "{}: {} query heads on {} key heads; set .enable_gqa for grouped heads", op_,
+                        Q.size(1), K.size(1));
+    args_.B = static_cast<std::int64_t>(documents_.q_starts.size()) - 1;
+    args_.Hq = Q.size(1), args_.Hkv = K.size(1);
+    args_.Lq = longest(documents_.q_starts), args_.Lk = longest(documents_.k_starts);
+    args_.q_starts = documents_.q_starts.data(), args_.k_starts = documents_.k_starts.data();
+    q_shape_ = Q.shape(), k_shape_ = K.shape(), v_shape_ = V.shape(),
+    out_shape_ = {Q.size(0), Q.size(1), V.size(2)};
+    scores_shape_ = {args_.B, args_.Hq, args_.Lq, args_.Lk};
+  }
+
+  void check_options() {
+    const AttentionOptions<T>& o = options_;
+    require<ValueError>(
+        o.empty_rows == EmptyRows::zero,
+        "{}: EmptyRows::nan; the fused kernel gives 0 for a query with no key, attention() gives either",
+        op_);
+    if (o.bias) check_scores_operand(op_, "bias", o.bias->shape(), scores_shape_);
+    if (o.mask) check_scores_operand(op_, "mask", o.mask->shape(), scores_shape_);
+    if (o.sinks) sink_logits(op_, detach(*o.sinks), scores_shape_);
+    check_dropout(op_, o.dropout_p, o.keep_mask, o.generator, scores_shape_);
+    functions_.check(args_.B, args_.Hq, args_.Lq, args_.Lk);
+    args_.dropout.p = o.dropout_p;
+    if (o.dropout_p > 0 && !o.keep_mask) args_.dropout.seed = o.generator->next_uint64();
+    options_.generator = nullptr;  // it is the caller's, and may not live as long as this run
+  }
+
+  kernels::FlashArgs<T> arguments(const Edits<T>& edits) const {
+    kernels::FlashArgs<T> args = args_;
+    args.q = read(in_.Q, q_shape_, packed_), args.k = read(in_.K, k_shape_, packed_);
+    args.v = read(in_.V, v_shape_, packed_), args.edits = edits.list;
+    if (options_.keep_mask && args.dropout.p > 0)
+      args.dropout.keep = read(*options_.keep_mask, scores_shape_);
+    if (options_.sinks)  // a view: the elements belong to options_
+      args.sinks = read(sink_logits(op_, detach(*options_.sinks), scores_shape_), scores_shape_);
+    return args;
+  }
+
+  std::vector<Tensor<T>> as_values(std::vector<Tensor<T>> gradients, const Tensor<T>& dO) const {
+    std::vector<Tensor<T>> depends_on = inputs_with_gradients();
+    depends_on.push_back(dO);
+    for (std::size_t n = 0; n < gradients.size(); ++n) {
+      if (!wanted_[n]) continue;
+      gradients[n] = record_all(fused_gradient_op, gradients[n], depends_on, [op = op_](std::size_t) {
+        return [op](const Tensor<T>&) -> Tensor<T> {
+          raise<GradientError>(
+              "{}: the fused kernel has no second derivative; use attention(), or "
+              "scaled_dot_product_attention(), which chooses it when two tapes are live",
+              op);
+        };
+      });
+    }
+    return gradients;
+  }
+
+  const char* op_;
+  FusedInputs<T> in_;
+  AttentionOptions<T> options_;
+  FlexFunctions<T> functions_;
+  Documents documents_;
+  bool packed_;
+  kernels::FlashArgs<T> args_;                                    // arguments() adds the inputs
+  Shape q_shape_, k_shape_, v_shape_, scores_shape_, out_shape_;  // broadcast; scores: (…, Lq, Lk)
+  std::vector<bool> wanted_;                                      // which inputs_with_gradients() a tape knew
+  Tensor<T> out_, max_, sum_;  // of the forward pass; max and sum are (…, Lq, 1)
 };
 
 }  // namespace
 
 template <class T>
-Flash<T> run_fused(const Op& op, std::shared_ptr<FusedProblem<T>> p) {
-  const Shape column = p->out.replaced(p->out.rank() - 1, 1);
-  Output<T> out(op.name, p->out, p->Q, p->packed);
-  Buffer<T> lse(column);
-  const auto hooks = p->hooks ? p->hooks(false) : nullptr;
-  const kernels::TileCount tiles = kernels::flash_forward(
-      arguments(*p, hooks.get()), out.from_head(0), by_strides<T>(lse.data(), row_major(column), p->packed));
-  p->output = std::move(out).tensor(), p->lse = Tensor<T>(std::move(lse));
-
-  const Shared<T> back = shared_run<T>(RunBack<T>{op.name, p});
-  Tensor<T> recorded =
-      record_all(op, p->output, p->inputs(), [&](std::size_t i) { return Fetch<T>{back, p, i}; });
-  return {std::move(recorded), p->lse.squeeze(-1), tiles.total, tiles.skipped};
+Flash<T> run_fused(const Op& op, FusedInputs<T> inputs, const AttentionOptions<T>& options,
+                   FlexFunctions<T> functions, Documents documents) {
+  const auto run = std::make_shared<FusedRun<T>>(op, std::move(inputs), options, std::move(functions),
+                                                 std::move(documents));
+  Flash<T> result = run->forward();
+  const auto back = shared_run<T>([](const Tensor<T>& dO, const auto& r) { return r->gradients(dO); }, run);
+  const std::vector<Tensor<T>> differentiable = run->inputs_with_gradients();
+  result.out = record_all(op, std::move(result.out), differentiable, [&](std::size_t i) {
+    return wrt(
+        differentiable[i], [i](const auto& dO, const auto& shared) { return shared->result(i, dO); }, back);
+  });
+  return result;
 }
 
-#define TAPEHEAD_HEADS(E)                                                    \
-  template kernels::Heads<const E> heads_of(const Tensor<E>&, const Shape&); \
-  template kernels::Heads<E> heads_of(Buffer<E>&, const Shape&);
-TAPEHEAD_HEADS(float)
-TAPEHEAD_HEADS(double)
-TAPEHEAD_HEADS(bool)
-template struct FusedProblem<float>;
-template struct FusedProblem<double>;
-template Flash<float> run_fused(const Op&, std::shared_ptr<FusedProblem<float>>);
-template Flash<double> run_fused(const Op&, std::shared_ptr<FusedProblem<double>>);
+template Flash<float> run_fused(const Op&, FusedInputs<float>, const AttentionOptions<float>&,
+                                FlexFunctions<float>, Documents);
+template Flash<double> run_fused(const Op&, FusedInputs<double>, const AttentionOptions<double>&,
+                                 FlexFunctions<double>, Documents);
 
 }  // namespace tapehead::detail

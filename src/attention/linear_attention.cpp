@@ -1,15 +1,14 @@
 #include "tapehead/attention/linear_attention.hpp"
 
-#include <fmt/format.h>
-
+#include <algorithm>
 #include <limits>
 #include <optional>
 #include <vector>
 
-#include "tapehead/ops/arithmetic.hpp"
-#include "tapehead/kernels/error.hpp"
-#include "tapehead/ops/join.hpp"
+#include "kernels/require.hpp"
 #include "tapehead/attention/masks.hpp"
+#include "tapehead/ops/arithmetic.hpp"
+#include "tapehead/ops/join.hpp"
 #include "tapehead/ops/math.hpp"
 #include "tapehead/ops/matmul.hpp"
 #include "tapehead/ops/reduce.hpp"
@@ -20,28 +19,73 @@ namespace tapehead {
 
 namespace {
 
-// φ(x) = elu(x) + 1: x + 1 above 0, exp(x) below. What is not chosen is kept finite, for the gradient's sake.
+// φ(x) = elu(x) + 1 is x + 1 above 0 and exp(x) below, so rows far below 0 would underflow to nothing. But the weights
+// of a query do not change when φ(q), or the φ(k) of all its keys, are multiplied by one number. So φ is computed times
+// e^-shift, where the shift of a row is its largest element if that is below 0, else 0: (…, L, 1). It is a constant,
+// because no derivative depends on it.
 template <class T>
-Tensor<T> feature(const Tensor<T>& x) {
-  return where(x > 0, x + 1, exp(clamp(x, -std::numeric_limits<T>::infinity(), 0)));
+Tensor<T> shift_of(const Tensor<T>& x) {
+  if (x.size(-1) == 0) return zeros<T>(x.shape().replaced(x.rank() - 1, 1));
+  return clamp(max(detach(x), -1, true), std::numeric_limits<T>::lowest(), 0);
+}
+// The branch that is not chosen is kept finite, for the gradient's sake.
+template <class T>
+Tensor<T> feature(const Tensor<T>& x, const Tensor<T>& shift) {
+  return where(x > 0, x + 1, exp(clamp(x, -std::numeric_limits<T>::infinity(), 0) - shift));
+}
+
+// The largest shift among the keys of each query, (…, Lq, 1), or among all keys, (…, 1, 1).
+template <class T>
+Tensor<T> largest_shift(const Tensor<T>& shifts, bool causal) {
+  if (!causal) return max(shifts, -2, true);
+  const Tensor<bool> later = ~causal_mask(shifts.size(-2));
+  const Tensor<T> rows =
+      broadcast_to(mT(shifts), shifts.shape().replaced(shifts.rank() - 1, shifts.size(-2)));
+  return max(masked_fill(rows, later, -std::numeric_limits<T>::infinity()), -1, true);
+}
+
+// φ(q_i)·φ(k_j) e^-largest_i for all pairs: (…, Lq, Lk), q being scaled features. 0 where causal hides the key.
+template <class T>
+Tensor<T> pairs(const Tensor<T>& q, const Tensor<T>& K, const Tensor<T>& shifts, const Tensor<T>& largest,
+                bool causal) {
+  const Tensor<T> A = matmul(q, mT(feature(K, shifts)));
+  const Tensor<T> factors = exp(clamp(mT(shifts) - largest, -std::numeric_limits<T>::infinity(), 0));
+  return causal ? tril(A * factors) : A * factors;
+}
+
+template <class T>
+Tensor<T> normalised(const Tensor<T>& weighted, const Tensor<T>& total) {
+  require<ValueError>(
+      total.numel() == 0 || min(detach(total)).item() != 0,
+      "linear_attention: the weights of a query underflow: no component of it has a feature above 0 "
+      "where one of its keys has; divide Q and K by a larger number");
+  return weighted / total;
 }
 
 template <class T>
 void check(const Tensor<T>& Q, const Tensor<T>& K, const Tensor<T>& V, bool causal) {
   const bool ranks = Q.rank() >= 2 && Q.rank() == K.rank() && Q.rank() == V.rank();
   const auto lead = [](const Tensor<T>& x) { return Shape(x.shape().begin(), x.shape().end() - 2); };
-  if (!ranks || lead(Q) != lead(K) || lead(Q) != lead(V) || Q.size(-1) != K.size(-1) ||
-      K.size(-2) != V.size(-2) || (causal && Q.size(-2) != K.size(-2)))
-    throw ShapeError(fmt::format(
-        "linear_attention: Q {}, K {}, V {}; they must be (…, Lq, d), (…, Lk, d) and (…, Lk, d_v){}",
-        Q.shape().str(), K.shape().str(), V.shape().str(), causal ? ", and Lq = Lk where causal" : ""));
+  require<ShapeError>(
+      ranks && lead(Q) == lead(K) && lead(Q) == lead(V) && Q.size(-1) == K.size(-1) &&
+          K.size(-2) == V.size(-2) && (!causal || Q.size(-2) == K.size(-2)),
+      "linear_attention: Q {}, K {}, V {}; they must be (…, Lq, d), (…, Lk, d) and (…, Lk, d_v){}", Q.shape(),
+      K.shape(), V.shape(), causal ? ", and Lq = Lk where causal" : "");
 }
 
-// Σ_j φ(k_j) v_jᵀ and Σ_j φ(k_j), over the keys of one piece: (…, d, d_v) and (…, 1, d).
+// Σ_j φ(k_j) v_jᵀ and Σ_j φ(k_j) over the keys so far, times e^-shift: (…, d, d_v), (…, 1, d) and (…, 1, 1).
 template <class T>
 struct Sums {
-  Tensor<T> kv, k;
-  Sums(const Tensor<T>& phi_k, const Tensor<T>& V) : kv(matmul(mT(phi_k), V)), k(sum(phi_k, -2, true)) {}
+  Tensor<T> kv, k, shift;
+  Sums(const Tensor<T>& K, const Tensor<T>& V, const Tensor<T>& largest) : shift(largest) {
+    const Tensor<T> features = feature(K, largest);
+    kv = matmul(mT(features), V), k = sum(features, -2, true);
+  }
+  void add(const Tensor<T>& K, const Tensor<T>& V, const Tensor<T>& largest) {
+    const Tensor<T> now = maximum(shift, largest), factor = exp(shift - now);
+    const Sums more(K, V, now);
+    kv = kv * factor + more.kv, k = k * factor + more.k, shift = now;
+  }
 };
 
 }  // namespace
@@ -50,36 +94,44 @@ template <std::floating_point T>
 Tensor<T> linear_attention(const Tensor<T>& Q, const Tensor<T>& K, const Tensor<T>& V, bool causal,
                            std::int64_t chunk) {
   check(Q, K, V, causal);
-  if (chunk < 1) throw ValueError(fmt::format("linear_attention: chunk {}; it must be 1 or more", chunk));
-  const Tensor<T> q = feature(Q), k = feature(K);
+  require<ValueError>(chunk >= 1, "linear_attention: chunk {}; it must be 1 or more", chunk);
+  const Tensor<T> q = feature(Q, shift_of(Q)), shifts = shift_of(K);
+  if (K.size(-2) == 0) return matmul(matmul(q, mT(K)), V);  // no key: zeros
   if (!causal) {
-    const Sums<T> all(k, V);
-    return matmul(q, all.kv) / sum(q * all.k, -1, true);
+    const Sums<T> all(K, V, largest_shift(shifts, false));
+    return normalised(matmul(q, all.kv), sum(q * all.k, -1, true));
   }
   std::vector<Tensor<T>> out;
   std::optional<Sums<T>> before;
-  for (std::int64_t at = 0; at < Q.size(-2); at += chunk) {
-    const auto part = [&](const Tensor<T>& x) { return slice(x, -2, at, at + chunk); };
-    const Tensor<T> q_i = part(q), k_i = part(k), v_i = part(V), A = tril(matmul(q_i, mT(k_i)));
-    const Sums<T> here(k_i, v_i);
-    if (!before) {
-      out.push_back(matmul(A, v_i) / sum(A, -1, true));
-      before = here;
-    } else {
-      out.push_back((matmul(A, v_i) + matmul(q_i, before->kv)) /
-                    (sum(A, -1, true) + sum(q_i * before->k, -1, true)));
-      before->kv = before->kv + here.kv, before->k = before->k + here.k;
+  for (std::int64_t at = 0; at < Q.size(-2); at += std::min(chunk, Q.size(-2) - at)) {
+    const auto part = [&](const Tensor<T>& x) {
+      return slice(x, -2, at, std::min(chunk, Q.size(-2) - at) + at);
+    };
+    const Tensor<T> q_i = part(q), k_i = part(K), v_i = part(V), shifts_i = part(shifts);
+    Tensor<T> largest = largest_shift(shifts_i, true);
+    if (before) largest = maximum(largest, before->shift);
+    const Tensor<T> A = pairs(q_i, k_i, shifts_i, largest, true);
+    Tensor<T> weighted = matmul(A, v_i), total = sum(A, -1, true);
+    if (before) {
+      const Tensor<T> factor = exp(before->shift - largest);
+      weighted = weighted + matmul(q_i, before->kv) * factor;
+      total = total + sum(q_i * before->k, -1, true) * factor;
     }
+    out.push_back(normalised(weighted, total));
+    const Tensor<T> all = largest_shift(shifts_i, false);
+    before ? before->add(k_i, v_i, all) : void(before.emplace(k_i, v_i, all));
   }
-  return out.empty() ? V : cat(out, -2);
+  return cat(out, -2);
 }
 
 template <std::floating_point T>
 Tensor<T> linear_attention_quadratic(const Tensor<T>& Q, const Tensor<T>& K, const Tensor<T>& V,
                                      bool causal) {
   check(Q, K, V, causal);
-  const Tensor<T> weights = matmul(feature(Q), mT(feature(K))), A = causal ? tril(weights) : weights;
-  return matmul(A / sum(A, -1, true), V);
+  const Tensor<T> q = feature(Q, shift_of(Q)), shifts = shift_of(K);
+  if (K.size(-2) == 0) return matmul(matmul(q, mT(K)), V);
+  const Tensor<T> A = pairs(q, K, shifts, largest_shift(shifts, causal), causal);
+  return matmul(normalised(A, sum(A, -1, true)), V);
 }
 
 #define TAPEHEAD_LINEAR(T)                                                                        \

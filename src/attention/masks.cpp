@@ -1,9 +1,7 @@
 #include "tapehead/attention/masks.hpp"
 
-#include <fmt/format.h>
-
+#include "kernels/require.hpp"
 #include "tapehead/ops/arithmetic.hpp"
-#include "tapehead/kernels/error.hpp"
 #include "tapehead/ops/views.hpp"
 
 namespace tapehead {
@@ -35,19 +33,17 @@ Tensor<bool> padding_mask(const std::vector<std::int64_t>& lengths, std::int64_t
   Buffer<bool> mask({B, 1, 1, L}, "padding_mask");
   for (std::int64_t b = 0; b < B; ++b) {
     const std::int64_t length = lengths[static_cast<std::size_t>(b)];
-    if (length < 0 || length > L)
-      throw ValueError(
-          fmt::format("padding_mask: length {} of sequence {}; it must be in 0 to {}", length, b, L));
+    require<ValueError>(length >= 0 && length <= L,
+                        "padding_mask: length {} of sequence {}; it must be in 0 to {}", length, b, L);
     for (std::int64_t j = 0; j < L; ++j) mask[b * L + j] = j < length;
   }
   return mask;
 }
 
 Tensor<bool> document_mask(const Tensor<std::int64_t>& ids) {
-  if (ids.rank() != 1 && ids.rank() != 2)
-    throw ShapeError(
-        fmt::format("document_mask: ids of shape {}; give (L,) for one sequence or (B, L) for a batch",
-                    ids.shape().str()));
+  require<ShapeError>(ids.rank() == 1 || ids.rank() == 2,
+                      "document_mask: ids of shape {}; give (L,) for one sequence or (B, L) for a batch",
+                      ids.shape());
   const Tensor<bool> same = eq(unsqueeze(ids, -1), unsqueeze(ids, -2));
   return ids.rank() == 1 ? same : unsqueeze(same, 1);
 }
@@ -56,15 +52,14 @@ Tensor<bool> sliding_window_mask(std::int64_t L, std::int64_t window) {
   return sliding_window_mask(L, L, window, Align::top_left);
 }
 Tensor<bool> sliding_window_mask(std::int64_t Lq, std::int64_t Lk, std::int64_t window, Align align) {
-  if (window < 1)
-    throw ValueError(fmt::format(
-        "sliding_window_mask: window {}; it counts the query's own key, so it is at least 1", window));
+  require<ValueError>(window >= 1,
+                      "sliding_window_mask: window {}; it counts the query's own key, so it is at least 1",
+                      window);
   return band("sliding_window_mask", Lq, Lk, align, 1 - window, 0);
 }
 
 Tensor<bool> prefix_mask(std::int64_t L, std::int64_t prefix) {
-  if (prefix < 0 || prefix > L)
-    throw ValueError(fmt::format("prefix_mask: prefix {}; it must be in 0 to {}", prefix, L));
+  require<ValueError>(prefix >= 0 && prefix <= L, "prefix_mask: prefix {}; it must be in 0 to {}", prefix, L);
   const Tensor<bool> in_prefix = lt(arange<std::int64_t>(L), scalar(prefix));
   return causal_mask(L) | in_prefix;
 }

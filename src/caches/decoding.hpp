@@ -5,11 +5,11 @@
 #include <utility>
 
 #include "kernels/decode.hpp"
-#include "tapehead/ops/arithmetic.hpp"
 #include "tapehead/attention/attention.hpp"
-#include "tapehead/kernels/error.hpp"
 #include "tapehead/attention/flash.hpp"
 #include "tapehead/autograd/tape.hpp"
+#include "tapehead/kernels/error.hpp"
+#include "tapehead/ops/arithmetic.hpp"
 #include "tapehead/ops/views.hpp"
 
 // What the caches share: checking what is appended, and choosing how to attend to what is held.
@@ -75,7 +75,7 @@ Tensor<T> decode(const char* op, const Tensor<T>& q, const Shape& lead, std::int
     rows.heads = lead.numel();
     const double scale = options.scale ? *options.scale : 1 / std::sqrt(static_cast<double>(rows.d));
     Buffer<T> out(q.shape().replaced(q.rank() - 1, rows.dv), op);
-    kernels::decode(rows, group, n, contiguous(q).data(), static_cast<T>(scale), window, out.data());
+    kernels::decode_rows(rows, group, n, contiguous(q).data(), static_cast<T>(scale), window, out.data());
     return out;
   }
   if (window > 0) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "kernels/parallel.hpp"
+#include "kernels/tile_product.hpp"
 #include "kernels/vec.hpp"
 #include "kernels/vmath.hpp"
 
@@ -15,8 +16,8 @@ namespace {
 template <class T>
 inline constexpr T minus_infinity = -std::numeric_limits<T>::infinity();
 
-// out[j] = q · key j for n keys: a vector of sums for each of a square of keys, then all of them added up at
-// once.
+// out[j] = q · key j for n keys: a vector of sums for each of a square of keys, and one transposition to add
+// them up. A tile product would need Kᵀ, and packing it costs more than the few products that read it.
 template <class T>
 void dots(const T* q, const T* keys, std::int64_t n, std::int64_t d, T* out) {
   const std::int64_t whole = d / lanes<T> * lanes<T>;
@@ -37,41 +38,22 @@ void dots(const T* q, const T* keys, std::int64_t n, std::int64_t d, T* out) {
   }
 }
 
-// out += Σ p[j] value j, `vectors` registers of columns at a time.
-template <int vectors, class T>
-void add_columns(const T* p, const T* values, std::int64_t n, std::int64_t dv, T* out) {
-  Vec<T> sums[vectors];
-  for (int i = 0; i < vectors; ++i) sums[i] = load(out + i * lanes<T>);
-  for (std::int64_t j = 0; j < n; ++j, values += dv)
-    for (int i = 0; i < vectors; ++i) sums[i] = fma(Vec<T>(p[j]), load(values + i * lanes<T>), sums[i]);
-  for (int i = 0; i < vectors; ++i) store(out + i * lanes<T>, sums[i]);
-}
-
-template <class T>
-void add_weighted(const T* p, const T* values, std::int64_t n, std::int64_t dv, T* out) {
-  std::int64_t c = 0;
-  for (; c + 4 * lanes<T> <= dv; c += 4 * lanes<T>) add_columns<4>(p, values + c, n, dv, out + c);
-  for (; c + lanes<T> <= dv; c += lanes<T>) add_columns<1>(p, values + c, n, dv, out + c);
-  if (c == dv) return;
-  Vec<T> sum = load_n(out + c, dv - c);
-  for (std::int64_t j = 0; j < n; ++j) sum = fma(Vec<T>(p[j]), load_n(values + j * dv + c, dv - c), sum);
-  store_n(out + c, sum, dv - c);
-}
-
 template <class T>
 class Decoder {
  public:
   Decoder(const CachedRows<T>& rows, std::int64_t group, std::int64_t queries, const T* q, T scale,
-          std::int64_t window)
+          std::int64_t window, const T* sinks)
       : rows_(rows),
         queries_(queries),
         per_head_(group * queries),
         window_(window > 0 ? window : rows.length),
+        width_((rows.dv + lanes<T> - 1) / lanes<T> * lanes<T>),
         chunks_((rows.length + decode_chunk - 1) / decode_chunk),
         q_(q, q + rows.heads * per_head_ * rows.d),
         m_(at(rows.heads * chunks_, 0)),
         l_(m_.size()),
-        O_(m_.size() * static_cast<std::size_t>(rows.dv)) {
+        O_(m_.size() * static_cast<std::size_t>(width_)),
+        sinks_(sinks) {
     for (T& x : q_) x *= scale;
   }
 
@@ -110,10 +92,20 @@ class Decoder {
     for (std::int64_t r = 0; r < per_head_; ++r)
       weights(at(head * chunks_ + c, r), r, begin, end, scores.data() + r * decode_chunk);
     each_piece(head, begin, end, [&](std::int64_t offset, std::int64_t row, std::int64_t n) {
-      for (std::int64_t r = 0; r < per_head_; ++r)
-        add_weighted(scores.data() + r * decode_chunk + offset, rows_.values + row * rows_.dv, n, rows_.dv,
-                     O_.data() + static_cast<std::int64_t>(at(head * chunks_ + c, r)) * rows_.dv);
+      add_values({scores.data() + offset, decode_chunk, 1}, rows_.values + row * rows_.dv, n,
+                 O_.data() + static_cast<std::int64_t>(at(head * chunks_ + c, 0)) * width_);
     });
+  }
+
+  // O += P V for n values: whole vectors of columns where they lie, the others from a padded copy.
+  void add_values(const Operand<T>& P, const T* values, std::int64_t n, T* O) const {
+    const std::int64_t whole = rows_.dv / lanes<T> * lanes<T>, others = rows_.dv - whole;
+    tile_product(per_head_, whole, n, P, values, rows_.dv, O, width_, Onto::sum);
+    if (others == 0) return;
+    T padded[decode_chunk * lanes<T>];
+    for (std::int64_t j = 0; j < n; ++j)
+      store(padded + j * lanes<T>, load_n(values + j * rows_.dv + whole, others));
+    tile_product(per_head_, lanes<T>, n, P, padded, lanes<T>, O + whole, width_, Onto::sum);
   }
 
   // Scores of keys begin … end - 1 become exp(s - m), 0 where row r does not see the key.
@@ -138,35 +130,39 @@ class Decoder {
 
   void join(std::int64_t head, std::int64_t r, T* out) const {
     std::fill_n(out, rows_.dv, T(0));
-    T top = minus_infinity<T>, l = 0;
+    const T sink = sinks_ ? sinks_[(head * per_head_ + r) / queries_] : minus_infinity<T>;
+    T top = sink;
     for (std::int64_t c = 0; c < chunks_; ++c) top = std::max(top, m_[at(head * chunks_ + c, r)]);
+    T l = sink == minus_infinity<T> ? T(0) : std::exp(sink - top);
     for (std::int64_t c = 0; c < chunks_; ++c) {
       const std::size_t place = at(head * chunks_ + c, r);
       if (l_[place] == 0) continue;  // it saw nothing
       const T factor = std::exp(m_[place] - top);
+      const T* O = O_.data() + static_cast<std::int64_t>(place) * width_;
       l += factor * l_[place];
-      for (std::int64_t i = 0; i < rows_.dv; ++i)
-        out[i] += factor * O_[place * static_cast<std::size_t>(rows_.dv) + static_cast<std::size_t>(i)];
+      for (std::int64_t i = 0; i < rows_.dv; ++i) out[i] += factor * O[i];
     }
     for (std::int64_t i = 0; l != 0 && i < rows_.dv; ++i) out[i] /= l;
   }
 
   const CachedRows<T>& rows_;
-  const std::int64_t queries_, per_head_, window_, chunks_;
-  std::vector<T> q_, m_, l_, O_;
+  const std::int64_t queries_, per_head_, window_, width_, chunks_;
+  std::vector<T> q_, m_, l_;  // q: (heads, per_head, d); m and l: (heads, chunks, per_head)
+  std::vector<T> O_;          // (heads, chunks, per_head, width)
+  const T* sinks_;
 };
 
 }  // namespace
 
 template <class T>
-void decode(const CachedRows<T>& rows, std::int64_t group, std::int64_t queries, const T* q, T scale,
-            std::int64_t window, T* out) {
-  Decoder<T>(rows, group, queries, q, scale, window).run(out);
+void decode_rows(const CachedRows<T>& rows, std::int64_t group, std::int64_t queries, const T* q, T scale,
+                 std::int64_t window, T* out, const T* sinks) {
+  Decoder<T>(rows, group, queries, q, scale, window, sinks).run(out);
 }
 
-template void decode(const CachedRows<float>&, std::int64_t, std::int64_t, const float*, float, std::int64_t,
-                     float*);
-template void decode(const CachedRows<double>&, std::int64_t, std::int64_t, const double*, double,
-                     std::int64_t, double*);
+template void decode_rows(const CachedRows<float>&, std::int64_t, std::int64_t, const float*, float,
+                          std::int64_t, float*, const float*);
+template void decode_rows(const CachedRows<double>&, std::int64_t, std::int64_t, const double*, double,
+                          std::int64_t, double*, const double*);
 
 }  // namespace tapehead::kernels

@@ -2,9 +2,9 @@
 // Attention of a few new tokens to a long cache. Each key and value is read once, where it lies: nothing is
 // packed, since nothing is used often enough to pay for it. Memory is what limits this, not arithmetic.
 //
-// The keys of a head are cut into chunks of decode_chunk; each gives its largest score m, the sum l = Σ exp(s
-// - m) and O = Σ exp(s - m) v, and these are joined in order. So the result does not depend on the number of
-// threads.
+// The keys of a head are cut into chunks of decode_chunk. Each gives its largest score m, the sum
+// l = Σ exp(s - m) and O = Σ exp(s - m) v, and these are joined in order, so the result does not depend on
+// the number of threads.
 
 #include <cstdint>
 #include <span>
@@ -26,9 +26,10 @@ struct CachedRows {
 
 /// `queries` new tokens, the last at the last key, for `group` query heads on each kv head. q is (heads *
 /// group, queries, d) without gaps, out (heads * group, queries, dv). Query i sees the keys up to its own
-/// place, of these the last `window` (0: all). A query that sees only -inf gives zeros.
+/// place, of these the last `window` (0: all). `sinks`, unless null, has one more logit for each query head,
+/// with a value of zero. A query that sees only -inf gives zeros.
 template <class T>
-void decode(const CachedRows<T>& rows, std::int64_t group, std::int64_t queries, const T* q, T scale,
-            std::int64_t window, T* out);
+void decode_rows(const CachedRows<T>& rows, std::int64_t group, std::int64_t queries, const T* q, T scale,
+                 std::int64_t window, T* out, const T* sinks = nullptr);
 
 }  // namespace tapehead::kernels

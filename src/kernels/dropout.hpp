@@ -10,6 +10,7 @@
 // enters between its rounds, so that two rows whose first halves agree still differ. A weight is kept when
 // its 32 bits are at least p 2^32.
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <initializer_list>
@@ -37,18 +38,20 @@ inline std::uint32_t dropout_bits(std::uint64_t row_key, std::int64_t j) {
   return x ^ (x >> 16);
 }
 
-/// What the bits must reach for a weight to be kept, 0 <= p <= 1. 64 bits wide, so that p = 1 keeps nothing.
-inline std::uint64_t dropout_threshold(double p) {
-  return static_cast<std::uint64_t>(std::ceil(p * 4294967296.0));
-}
-
-/// Is the weight of query i and key j kept, when a share p is dropped?
-inline bool dropout_keep(std::uint64_t seed, std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j,
-                         double p) {
-  return dropout_bits(dropout_row_key(seed, b, h, i), j) >= dropout_threshold(p);
-}
-
 /// What a kept weight is multiplied by; 0 when all are dropped.
 inline double dropout_scale(double p) { return p < 1 ? 1 / (1 - p) : 0; }
+
+/// The rule, for keys j … j + cols - 1 of query i: out[c] is `kept` where the weight stays and 0 (false) where it
+/// is dropped with probability p. Every rung of attention calls this function.
+template <class V>
+void dropout_row(std::uint64_t seed, double p, std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j,
+                 std::int64_t cols, V kept, V* out) {
+  const auto least = static_cast<std::uint64_t>(std::ceil(p * 4294967296.0));  // p 2^32; 2^32 where p is 1
+  if (least == 0) return void(std::fill_n(out, cols, kept));
+  // Compared as "greater than" because 2^32 needs 33 bits, and vectors hold 32.
+  const auto last_dropped = static_cast<std::uint32_t>(least - 1);
+  const std::uint64_t key = dropout_row_key(seed, b, h, i);
+  for (std::int64_t c = 0; c < cols; ++c) out[c] = dropout_bits(key, j + c) > last_dropped ? kept : V(0);
+}
 
 }  // namespace tapehead::kernels

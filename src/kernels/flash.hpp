@@ -8,65 +8,39 @@
 // backward pass needs to find the weights again: A = exp(S - lse). (Online softmax: Milakov and Gimelshein
 // 2018; tiles and the recomputing backward pass: Dao et al., FlashAttention, 2022.)
 //
-// Whatever else changes a score (a mask, a bias, a reader's own function) is a ScoreHook, called once for
-// each tile of about 96 x 64 scores. So there is one kernel, compiled once, for every kind of attention.
+// Whatever else changes a score (a mask, a bias, a reader's own function) is a ScoreEdit, called once for each
+// tile of about 96 x 64 scores. So there is one kernel, compiled once, for every kind of attention.
 //
-// What holds, in forward and backward:
-// - A score of -inf means "may not attend": it is selected away, so a NaN or infinity in the score of a
-// masked key
-//   does no harm. A masked *value* meets weight 0, and 0 * NaN is NaN: keep padding finite. (Tiles that are
-//   skipped whole are not read at all, so such a NaN may or may not arrive.)
-// - A row with nothing to attend to: output 0, log-sum-exp -inf, zero gradients. Lk = 0 is such a case.
-// - A score of +inf behaves as softmax says: the row's weights are inf/inf, its output and gradients NaN; the
-//   log-sum-exp is +inf. A NaN score that is not masked makes its row NaN.
-// - Every result is the same, bit for bit, for any number of threads. Another tile size sums in another
-// order.
+// Forward and backward keep these rules:
+// - Weights are exp(s - m), and the difference is taken before anything else: scores may be as large as T can
+//   hold. The backward pass computes the same scores bit for bit and divides exp(s - m) by l; it cannot use
+//   m + log l instead, which loses l where m is large.
+// - A score of -inf means "may not attend". It is selected away, so a NaN or infinity in the score of a masked
+//   key does no harm. A masked *value* meets weight 0, and 0 * NaN is NaN: keep padding finite. (Tiles that
+//   are skipped whole are not read at all, so such a NaN may or may not arrive.)
+// - A row with nothing to attend to has output 0, m = -inf, l = 0 and zero gradients. Lk = 0 is such a case.
+// - A row with a score of +inf has weights inf/inf: its output and gradients are NaN, m is +inf. A NaN score
+//   that is not masked makes its row NaN, and m too if the row also holds +inf.
+// - Every result is the same, bit for bit, for any number of threads. Another tile size sums in another order.
 
 #include <cstdint>
 #include <span>
 
-#include "tapehead/kernels/tile.hpp"
+#include "tapehead/kernels/score_edit.hpp"
 
 namespace tapehead::kernels {
 
 /// A (batch, head, row, element) array seen through four strides, counted in elements. What is only read may
 /// repeat itself (stride 0). In a packed batch (see FlashArgs::q_starts) `batch` is not used.
 template <class T>
-struct Heads {
+struct HeadsView {
   T* data = nullptr;
   std::int64_t batch = 0, head = 0, row = 0, element = 1;
 
   T* at(std::int64_t b, std::int64_t h, std::int64_t i) const {
     return data + b * batch + h * head + i * row;
   }
-  Heads<const T> read() const { return {data, batch, head, row, element}; }
-};
-
-/// Anything that changes scores. Hooks run in the order given, each on what the one before left. All
-/// functions may run on several threads at once, except `reduce`.
-template <class T>
-struct ScoreHook {
-  void* context = nullptr;
-
-  /// Optional: absent means that every tile is partial.
-  TileKind (*kind)(const void* context, const Tile& tile) = nullptr;
-
-  /// Changes the scaled scores in place; -inf: may not attend. Entries that FlashArgs::band hides hold
-  /// anything (the band is applied last); they may be changed or left alone.
-  void (*edit)(const void* context, const Tile& tile, T* S) = nullptr;
-
-  /// Optional; absent means that dS passes through unchanged, which is right for masks and sums. Turns the
-  /// gradient of the score that `edit` left into that of the score it found, in place, and adds what the
-  /// hook's own tensors receive to `sums` (or, for an element that only one score reads, straight to its
-  /// place). S is the tile as `edit` found it if `reads_scores`, else null. Where dS is 0 it must stay 0 and
-  /// nothing may be added: hidden and masked entries are among them, and a derivative there may be anything.
-  void (*edit_gradient)(const void* context, const Tile& tile, const T* S, T* dS, double* sums) = nullptr;
-  bool reads_scores = false;
-
-  /// How many doubles `sums` has: private to one (batch, kv head), zero at its start. Afterwards `reduce`
-  /// adds them to the whole; it is called by one thread at a time, in the order of (batch, kv head).
-  std::int64_t sum_count = 0;
-  void (*reduce)(void* context, std::int64_t b, std::int64_t kv_head, const double* sums) = nullptr;
+  HeadsView<const T> read() const { return {data, batch, head, row, element}; }
 };
 
 /// Which keys a query sees by position alone: key j where i + shift - left <= j <= i + shift + right; -1 is
@@ -78,16 +52,13 @@ struct Band {
   bool bottom_right = false;
 };
 
-/// How many hooks one call may have.
-inline constexpr std::int64_t max_hooks = 16;
-
 /// Weights dropped after the softmax, the others divided by 1 - p: by the given mask (true = kept) if there
 /// is one, else by dropout_keep(seed, b, h, i, j) of dropout.hpp. The log-sum-exp is that of the undropped
 /// softmax.
 struct Dropout {
   double p = 0;
   std::uint64_t seed = 0;
-  Heads<const bool> keep{};
+  HeadsView<const bool> keep{};
 };
 
 /// One call. Shapes: q (B, Hq, Lq, d), k (B, Hkv, Lk, d), v (B, Hkv, Lk, dv); query head h reads kv head
@@ -95,14 +66,17 @@ struct Dropout {
 template <class T>
 struct FlashArgs {
   std::int64_t B = 1, Hq = 1, Hkv = 1, Lq = 0, Lk = 0, d = 0, dv = 0;
-  Heads<const T> q, k, v;
+  HeadsView<const T> q, k, v;
   T scale = 1;
   Band band{};
-  std::span<const ScoreHook<T>> hooks{};  // at most max_hooks
+  std::span<const ScoreEdit<T>* const> edits{};  // at most 32; each works on what the one before left
+  /// One more logit in the softmax of every row, (B, Hq), with a value of zero; null data means none. `row`
+  /// and `element` are not used.
+  HeadsView<const T> sinks{};
   Dropout dropout{};
 
   /// Packed batches: B + 1 row numbers each, ascending; problem b has the query rows q_starts[b] …
-  /// q_starts[b+1]-1 and the like of keys, and positions, hooks and dropout count from 0 in each. Lq and Lk
+  /// q_starts[b+1]-1 and the like of keys, and positions, edits and dropout count from 0 in each. Lq and Lk
   /// are then not used.
   const std::int64_t* q_starts = nullptr;
   const std::int64_t* k_starts = nullptr;
@@ -116,20 +90,37 @@ struct TileCount {
   std::int64_t total = 0, skipped = 0;
 };
 
-/// Writes out (B, Hq, Lq, dv) and, unless its data is null, lse (B, Hq, Lq; `element` is not used).
+/// The softmax of each row: its largest score m and l = Σ exp(s - m), sink included. (B, Hq, Lq); `element`
+/// is not used. The log-sum-exp is m + log l.
 template <class T>
-TileCount flash_forward(const FlashArgs<T>& args, Heads<T> out, Heads<T> lse);
-
-/// What the backward pass starts from: the forward results, and the gradients arriving at them. `dlse`, the
-/// gradient arriving at the log-sum-exp, may be null.
-template <class T>
-struct FlashSaved {
-  Heads<const T> out, lse, dout, dlse{};
+struct RowSums {
+  HeadsView<T> max, sum;
+  RowSums<const T> read() const { return {max.read(), sum.read()}; }
 };
 
-/// Writes (does not add) dq, dk and dv, in the shapes of q, k, v; one whose data is null is not computed.
+/// Writes out (B, Hq, Lq, dv) and, unless their data is null, the row sums.
 template <class T>
-TileCount flash_backward(const FlashArgs<T>& args, const FlashSaved<T>& saved, Heads<T> dq, Heads<T> dk,
-                         Heads<T> dv);
+TileCount flash_forward(const FlashArgs<T>& args, HeadsView<T> out, const RowSums<T>& rows);
+
+/// What the backward pass starts from: the forward results, and the gradient arriving at the output.
+template <class T>
+struct FlashSaved {
+  HeadsView<const T> out;
+  RowSums<const T> rows;
+  HeadsView<const T> dout;
+};
+
+/// Where the gradients go, in the shapes of q, k, v and sinks. One whose data is null is not computed. The
+/// edits add theirs to totals[n], one array for each edit (null or missing: not computed); everything else is
+/// written, not added.
+template <class T>
+struct FlashGradients {
+  HeadsView<T> q, k, v, sinks{};
+  std::span<double* const> totals{};
+};
+
+template <class T>
+TileCount flash_backward(const FlashArgs<T>& args, const FlashSaved<T>& saved,
+                         const FlashGradients<T>& gradients);
 
 }  // namespace tapehead::kernels

@@ -1,11 +1,11 @@
 // The forward pass: for each query block, one walk over the key blocks with a running maximum and running
 // sums.
 //
-// Scale is folded into the packed queries. exp(s - m) is taken as exp2(s log2(e) - m log2(e)): one fused
-// multiply-add and one exp2. A tile of scores goes through four stages, each over all rows, because rows do
-// not depend on each other while the steps of one row do: the product Q Kᵀ; the new maxima; the factors by
-// which earlier sums shrink, exp(m_old - m_new), for a vector of rows at once; the weights and their sums.
-// The product with V applies the factors on its way. Row sums stay vectors, added up once at the end.
+// Scale is folded into the packed queries. A tile of scores goes through four stages, each over all rows,
+// because rows do not depend on each other while the steps of one row do: the product Q Kᵀ; the new maxima;
+// the factors by which earlier sums shrink, exp(m_old - m_new), for a vector of rows at once; the weights and
+// their sums. The product with V applies the factors on its way. Row sums stay vectors, added up once at the
+// end. A sink is a key that every row has met before the first tile: m starts at its logit and l at 1.
 //
 // Near the edge of the band a tile is half empty. There each strip of six rows computes only the vectors of
 // keys that its rows can see, so causal attention costs little more than half of the full one at any length.
@@ -19,17 +19,17 @@ namespace {
 template <class T>
 class ForwardTask {
  public:
-  ForwardTask(const FlashArgs<T>& args, const Heads<T>& out, const Heads<T>& lse, std::int64_t b,
+  ForwardTask(const FlashArgs<T>& args, const HeadsView<T>& out, const RowSums<T>& sums, std::int64_t b,
               std::int64_t kv_head)
       : a_(args),
         out_(out),
-        lse_(lse),
+        sums_(sums),
         b_(b),
         kv_head_(kv_head),
         s_(sequence(args, b)),
         band_(args.band, s_),
-        block_q_(block(args.block_q, s_.Lq)),
-        block_k_(block(args.block_k, s_.Lk)),
+        block_q_(tile_side(args.block_q, s_.Lq)),
+        block_k_(tile_side(args.block_k, s_.Lk)),
         ld_(round_up(block_k_, lanes<T>)),
         width_(round_up(args.dv, lanes<T>)),
         key_blocks_((s_.Lk + block_k_ - 1) / block_k_),
@@ -62,16 +62,16 @@ class ForwardTask {
 
   void query_block(std::int64_t h, std::int64_t i0, std::int64_t rows) {
     pack_rows(s_.query(a_.q, h) + i0 * a_.q.row, a_.q.row, a_.q.element, rows, a_.d, a_.scale, Q_ + 0, a_.d);
-    l_.zero(), O_.zero(), m_.fill(-infinity<T>), m_next_.fill(-infinity<T>);
+    begin_sums(h);
     const Range seen = band_.keys(i0, rows);
     std::int64_t visited = 0;
     for (auto n = seen.begin / block_k_; n * block_k_ < seen.end; ++n) {
       const std::int64_t j0 = n * block_k_;
       const Tile tile{b_, h, i0, rows, j0, std::min(block_k_, s_.Lk - j0), ld_};
-      const int hooks = hooks_at_work(a_.hooks, tile);
-      if (hooks < 0) continue;
+      const int edits = edits_at_work(a_.edits, tile);
+      if (edits < 0) continue;
       pack(tile);
-      scores(tile, hooks);
+      scores(tile, edits);
       weights(tile);
       for_each_strip<T>(band_, tile, [&](std::int64_t r, std::int64_t count, Range c) {
         tile_product(count, width_, std::min(c.end, tile.cols) - c.begin, {S_ + r * ld_ + c.begin, ld_, 1},
@@ -82,6 +82,13 @@ class ForwardTask {
     }
     count_.total += key_blocks_, count_.skipped += key_blocks_ - visited;
     write(h, i0, rows);
+  }
+
+  void begin_sums(std::int64_t h) {
+    const T sink = a_.sinks.data ? *a_.sinks.at(b_, h, 0) : -infinity<T>;
+    m_.fill(sink), m_next_.fill(sink), l_.zero(), O_.zero();
+    if (sink == -infinity<T>) return;
+    for (std::int64_t r = 0; r < block_q_; ++r) l_[r * lanes<T>] = 1 + 0 * sink;  // NaN for an infinite sink
   }
 
   T* keys(std::int64_t j0) const { return K_ + j0 / block_k_ * ld_ * a_.d; }
@@ -95,13 +102,13 @@ class ForwardTask {
     packed_[t.j0 / block_k_] = true;
   }
 
-  void scores(const Tile& tile, int hooks) {
+  void scores(const Tile& tile, int edits) {
     for_each_strip<T>(band_, tile, [&](std::int64_t r, std::int64_t rows, Range c) {
       tile_product(rows, c.end - c.begin, a_.d, {Q_ + r * a_.d, a_.d, 1}, keys(tile.j0) + c.begin, ld_,
                    S_ + r * ld_ + c.begin, ld_, Onto::nothing);
     });
-    for (std::size_t n = 0; n < a_.hooks.size(); ++n)
-      if (hooks >> n & 1) a_.hooks[n].edit(a_.hooks[n].context, tile, S_ + 0);
+    for (std::size_t n = 0; n < a_.edits.size(); ++n)
+      if (edits >> n & 1) a_.edits[n]->edit(tile, S_ + 0);
   }
 
   /// Scores become weights exp(s - m); m and l follow.
@@ -123,17 +130,26 @@ class ForwardTask {
     const T* s = S_ + r * ld_;
     Vec<T> top = m_[r];
     for (auto n = c.begin; n < c.end; n += lanes<T>)
-      top = max(load(s + n), top);  // in this order NaN is not taken
-    return horizontal_max(top);
+      top = max(load(s + n), top);  // in this order a NaN score is not taken, and a NaN maximum stays
+    const T m = horizontal_max(top);
+    return m == infinity<T> && has_nan(r, c) ? std::numeric_limits<T>::quiet_NaN() : m;
+  }
+
+  /// Whether an infinite row also holds a NaN, in this tile or before it became infinite. In other rows the
+  /// sum l shows a NaN; here it is NaN in any case.
+  bool has_nan(std::int64_t r, Range c) {
+    const bool before = m_[r] != infinity<T> && std::isnan(horizontal_sum(load(l_ + r * lanes<T>)));
+    return before ||
+           std::any_of(S_ + r * ld_ + c.begin, S_ + r * ld_ + c.end, [](T s) { return std::isnan(s); });
   }
 
   void move_maxima(std::int64_t rows) {
     const Vec<T> one = T(1), zero = T(0), nothing = -infinity<T>;
     for (std::int64_t r = 0; r < rows; r += lanes<T>) {
       const Vec<T> before = load(m_ + r), now = load(m_next_ + r);
-      // Two equal infinities have no difference. A row that met only -inf may be shifted by anything finite.
-      store(factor_ + r, select(before == now, one, exp2_or_0((before - now) * log2_e<T>)));
-      store(shift_ + r, select(now == nothing, zero, -now * log2_e<T>));
+      // Two equal infinities have no difference. From a row that met only -inf any finite number may be taken.
+      store(factor_ + r, select(before == now, one, exp_of_difference(before - now)));
+      store(shift_ + r, select(now == nothing, zero, now));
       store(m_ + r, now);
     }
   }
@@ -143,7 +159,7 @@ class ForwardTask {
     const Vec<T> shift = shift_[r];
     Vec<T> sum = load(l) * factor_[r];
     for (auto n = c.begin; n < c.end; n += lanes<T>) {
-      const Vec<T> p = exp2_or_0(fma(load(s + n), Vec<T>(log2_e<T>), shift));
+      const Vec<T> p = exp_of_difference(load(s + n) - shift);
       sum += p;
       store(s + n, p);
     }
@@ -159,21 +175,18 @@ class ForwardTask {
 
   void write(std::int64_t h, std::int64_t i0, std::int64_t rows) {
     for (std::int64_t r = 0; r < rows; ++r) {
-      const T l = factor_[r] = horizontal_sum(load(l_ + r * lanes<T>));
+      const T l = horizontal_sum(load(l_ + r * lanes<T>));
       T* out = s_.query(out_, h) + (i0 + r) * out_.row;
       write_rows(O_ + r * width_, l == 0 ? T(0) : 1 / l, out, out_, 1, a_.dv);
+      if (!sums_.max.data) continue;
+      s_.query(sums_.max, h)[(i0 + r) * sums_.max.row] = m_[r];
+      s_.query(sums_.sum, h)[(i0 + r) * sums_.sum.row] = l;
     }
-    if (!lse_.data) return;
-    const Vec<T> inf = infinity<T>;
-    for (std::int64_t r = 0; r < rows; r += lanes<T>) {
-      const Vec<T> m = load(m_ + r);  // where m is +inf, l is NaN
-      store(shift_ + r, select(m == inf, inf, m + log(load(factor_ + r))));
-    }
-    for (std::int64_t r = 0; r < rows; ++r) s_.query(lse_, h)[(i0 + r) * lse_.row] = shift_[r];
   }
 
   const FlashArgs<T>& a_;
-  const Heads<T>&out_, &lse_;
+  const HeadsView<T>& out_;
+  const RowSums<T>& sums_;
   const std::int64_t b_, kv_head_;
   const Sequence s_;
   const Diagonals band_;
@@ -188,7 +201,7 @@ class ForwardTask {
 }  // namespace
 
 template <class T>
-TileCount flash_forward(const FlashArgs<T>& given, Heads<T> out, Heads<T> lse) {
+TileCount flash_forward(const FlashArgs<T>& given, HeadsView<T> out, const RowSums<T>& rows) {
   const FlashArgs<T> args = with_tile_sizes(given);
   // With few heads the query blocks of one are dealt out to several tasks, which then each pack its keys.
   const std::int64_t heads = args.B * args.Hkv, threads = available_threads();
@@ -196,12 +209,12 @@ TileCount flash_forward(const FlashArgs<T>& given, Heads<T> out, Heads<T> lse) {
   SharedCount count;
   parallel_for(heads * split, operations(args), [&](std::int64_t n) {
     const std::int64_t head = n / split;
-    count.add(ForwardTask<T>(args, out, lse, head / args.Hkv, head % args.Hkv).run(n % split, split));
+    count.add(ForwardTask<T>(args, out, rows, head / args.Hkv, head % args.Hkv).run(n % split, split));
   });
   return count.get();
 }
 
-template TileCount flash_forward(const FlashArgs<float>&, Heads<float>, Heads<float>);
-template TileCount flash_forward(const FlashArgs<double>&, Heads<double>, Heads<double>);
+template TileCount flash_forward(const FlashArgs<float>&, HeadsView<float>, const RowSums<float>&);
+template TileCount flash_forward(const FlashArgs<double>&, HeadsView<double>, const RowSums<double>&);
 
 }  // namespace tapehead::kernels

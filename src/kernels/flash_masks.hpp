@@ -1,46 +1,47 @@
 #pragma once
-// The two ready-made score hooks: a boolean mask, and a bias that is added and can be learned.
+// The two ready-made edits of scores: a boolean mask, and a bias that is added and can be learned.
 
+#include <array>
 #include <cstdint>
-#include <vector>
 
 #include "kernels/flash.hpp"
 
 namespace tapehead::kernels {
 
 /// Query i may attend to key j where mask.at(b, h, i)[j * mask.element] is true. Tiles without a true entry
-/// are skipped, tiles of nothing else go unedited. `mask` must live as long as the hook.
+/// are skipped; tiles of nothing else are not edited.
 template <class T>
-ScoreHook<T> mask_hook(const Heads<const bool>& mask);
+struct MaskEdit final : ScoreEdit<T> {
+  explicit MaskEdit(const HeadsView<const bool>& visible) : mask(visible) {}
+  TileKind kind(const Tile& tile) const override;
+  void edit(const Tile& tile, T* S) const override;
+
+  HeadsView<const bool> mask;
+};
 
 /// bias.at(b, h, i)[j * bias.element] is added to the scaled score; -inf there means "may not attend" even
-/// where the score is NaN, and a tile of nothing else is skipped. When grad.data is not null the backward
-/// pass finds the bias' gradient: grad has the strides of the gradient array, 0 on the axes along which the
-/// bias is broadcast, where the gradient is summed (in double). The object must live as long as the hook. It
-/// serves one backward pass, after which finish() writes the sums to grad.
+/// where the score is NaN, and a tile of nothing else is skipped.
 template <class T>
-class Bias {
+class BiasEdit final : public ScoreEdit<T> {
  public:
-  /// For attention of B x Hq x Lq x Lk scores and Hkv kv heads (packed batches: the largest Lq and Lk).
-  Bias(Heads<const T> bias, std::int64_t B, std::int64_t Hq, std::int64_t Hkv, std::int64_t Lq,
-       std::int64_t Lk, Heads<T> grad = {});
+  explicit BiasEdit(const HeadsView<const T>& bias) : bias_(bias) {}
+  /// The same with a gradient. `sizes` is the bias's own shape as (B, H, Lq, Lk), each size the scores' or 1;
+  /// the gradient is summed over what was broadcast, in double, to a contiguous total of these sizes.
+  /// `group` query heads share a kv head. Where no axis was broadcast there is nothing to sum: give the
+  /// gradient's place in `direct`, which must be zero at the start, since skipped tiles write nothing.
+  BiasEdit(const HeadsView<const T>& bias, const std::array<std::int64_t, 4>& sizes, std::int64_t group,
+           T* direct);
 
-  ScoreHook<T> hook();
-  void finish();
+  TileKind kind(const Tile& tile) const override;
+  void edit(const Tile& tile, T* S) const override;
+  void edit_gradient(const Tile& tile, const T* S, T* dS, double* sums) const override;
+  std::int64_t first_sum(std::int64_t b, std::int64_t kv_head) const override;
 
  private:
-  static TileKind kind(const void* self, const Tile& tile);
-  static void edit(const void* self, const Tile& tile, T* S);
-  static void edit_gradient(const void* self, const Tile& tile, const T* S, T* dS, double* sums);
-  static void reduce(void* self, std::int64_t b, std::int64_t kv_head, const double* sums);
-  void write(const double* values);
-
-  Heads<const T> bias_;
-  Heads<T> grad_;
-  std::int64_t group_;                // query heads a kv head
-  std::int64_t B_, H_, rows_, cols_;  // sizes of the gradient array: 1 on a broadcast axis
-  bool direct_;                       // every score has an element of its own: no sums are needed
-  std::vector<double> total_;
+  HeadsView<const T> bias_;
+  std::array<std::int64_t, 4> sizes_{};
+  std::int64_t group_ = 1;
+  HeadsView<T> direct_{};
 };
 
 }  // namespace tapehead::kernels

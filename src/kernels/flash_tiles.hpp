@@ -1,6 +1,6 @@
 #pragma once
 // What the forward and the backward pass of the fused kernel share: which part of the scores a band leaves,
-// packing of strided rows into padded ones, and the walk through the hooks.
+// packing of strided rows into padded ones, and the walk through the edits.
 
 #include <algorithm>
 #include <atomic>
@@ -31,11 +31,11 @@ struct Sequence {
   std::int64_t batch = 0, q_begin = 0, Lq = 0, k_begin = 0, Lk = 0;
 
   template <class T>
-  T* query(const Heads<T>& x, std::int64_t h) const {
+  T* query(const HeadsView<T>& x, std::int64_t h) const {
     return x.at(batch, h, q_begin);
   }
   template <class T>
-  T* key(const Heads<T>& x, std::int64_t h) const {
+  T* key(const HeadsView<T>& x, std::int64_t h) const {
     return x.at(batch, h, k_begin);
   }
 };
@@ -142,19 +142,20 @@ void pack_rows(const T* source, std::int64_t row, std::int64_t element, std::int
 
 /// True when rows of n elements lie as pack_rows would leave them, so that they can be used where they are.
 template <class T>
-bool lies_packed(const Heads<T>& x, std::int64_t n) {
+bool lies_packed(const HeadsView<T>& x, std::int64_t n) {
   return x.element == 1 && x.row == n && n % lanes<std::remove_const_t<T>> == 0;
 }
 
 /// How much room packed copies of such rows need.
 template <class T>
-std::int64_t room_for(const Heads<T>& x, std::int64_t rows, std::int64_t n) {
+std::int64_t room_for(const HeadsView<T>& x, std::int64_t rows, std::int64_t n) {
   return lies_packed(x, n) ? 0 : rows * round_up(n, lanes<std::remove_const_t<T>>);
 }
 
 /// Rows to read: where they are if they lie packed, else a packed copy in `room`.
 template <class T>
-const T* rows_to_read(const T* source, const Heads<const T>& x, std::int64_t rows, std::int64_t n, T* room) {
+const T* rows_to_read(const T* source, const HeadsView<const T>& x, std::int64_t rows, std::int64_t n,
+                      T* room) {
   if (lies_packed(x, n)) return source;
   pack_rows(source, x.row, x.element, rows, n, T(1), room, round_up(n, lanes<T>));
   return room;
@@ -162,7 +163,7 @@ const T* rows_to_read(const T* source, const Heads<const T>& x, std::int64_t row
 
 /// Rows to add to, zero at first: those of the result if they lie packed, else in `room`.
 template <class T>
-T* rows_to_sum(T* result, const Heads<T>& x, std::int64_t rows, std::int64_t n, T* room) {
+T* rows_to_sum(T* result, const HeadsView<T>& x, std::int64_t rows, std::int64_t n, T* room) {
   T* sums = lies_packed(x, n) ? result : room;
   std::fill_n(sums, rows * round_up(n, lanes<T>), T(0));
   return sums;
@@ -170,7 +171,7 @@ T* rows_to_sum(T* result, const Heads<T>& x, std::int64_t rows, std::int64_t n, 
 
 /// What was summed, times scale, to where it belongs.
 template <class T>
-void write_rows(const T* sums, T scale, T* result, const Heads<T>& x, std::int64_t rows, std::int64_t n) {
+void write_rows(const T* sums, T scale, T* result, const HeadsView<T>& x, std::int64_t rows, std::int64_t n) {
   const std::int64_t width = round_up(n, lanes<T>);
   if (sums == result && scale == 1) return;
   for (std::int64_t r = 0; r < rows; ++r, sums += width, result += x.row)
@@ -181,41 +182,54 @@ void write_rows(const T* sums, T scale, T* result, const Heads<T>& x, std::int64
 }
 
 template <class T>
-T dot(const T* a, const T* b, std::int64_t n) {
+T inner_product(const T* a, const T* b, std::int64_t n) {
   Vec<T> sum;
   std::int64_t c = 0;
   for (; c + lanes<T> <= n; c += lanes<T>) sum = fma(load(a + c), load(b + c), sum);
   return horizontal_sum(fma(load_n(a + c, n - c), load_n(b + c, n - c), sum));
 }
 
-// ---- Hooks and dropout ----
+// ---- Weights ----
 
-/// Asks every hook about a tile. Bit n of the result is set when hook n wants to edit it; -1: skip the tile.
+/// e^d for a difference d <= 0 of scores, 0 where it is less than the smallest normal number: many weights are,
+/// and to arrive there by scaling costs a microcode assist. NaN stays.
 template <class T>
-int hooks_at_work(std::span<const ScoreHook<T>> hooks, const Tile& tile) {
+TAPEHEAD_INLINE Vec<T> exp_of_difference(Vec<T> d) {
+  constexpr T least = std::numeric_limits<T>::min_exponent - 1;
+  const Vec<T> x = d * log2_e<T>;
+  return select(x < Vec<T>(least), Vec<T>(T(0)), detail::exp2_in_range(max(Vec<T>(least), x)));
+}
+
+/// Asks every edit about a tile. Bit n of the result is set when edit n must see it; -1: skip the tile.
+template <class T>
+int edits_at_work(std::span<const ScoreEdit<T>* const> edits, const Tile& tile) {
   int wanted = 0;
-  for (std::size_t n = 0; n < hooks.size(); ++n) {
-    const auto kind = hooks[n].kind ? hooks[n].kind(hooks[n].context, tile) : TileKind::partial;
+  for (std::size_t n = 0; n < edits.size(); ++n) {
+    const TileKind kind = edits[n]->kind(tile);
     if (kind == TileKind::skip) return -1;
     if (kind == TileKind::partial) wanted |= 1 << n;
   }
   return wanted;
 }
 
+/// How many private sums all edits have together.
+template <class T>
+std::int64_t sums_of(std::span<const ScoreEdit<T>* const> edits) {
+  std::int64_t count = 0;
+  for (const ScoreEdit<T>* edit : edits) count += edit->sum_count;
+  return count;
+}
+
+inline bool drops(const Dropout& dropout) { return dropout.p > 0 || dropout.keep.data; }
+
 /// What each weight of row i is multiplied by, 1 / (1 - p) or 0, for keys j … j + cols - 1.
 template <class T>
 void dropout_factors(const Dropout& dropout, std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j,
                      std::int64_t cols, T* factors) {
   const T scale = static_cast<T>(dropout_scale(dropout.p));
-  if (dropout.keep.data) {
-    const bool* keep = dropout.keep.at(b, h, i);
-    for (std::int64_t c = 0; c < cols; ++c) factors[c] = keep[(j + c) * dropout.keep.element] ? scale : T(0);
-    return;
-  }
-  const auto key = dropout_row_key(dropout.seed, b, h, i);
-  const auto least =
-      static_cast<std::uint32_t>(std::min<std::uint64_t>(dropout_threshold(dropout.p), 0xffffffffu));
-  for (std::int64_t c = 0; c < cols; ++c) factors[c] = dropout_bits(key, j + c) >= least ? scale : T(0);
+  if (!dropout.keep.data) return dropout_row(dropout.seed, dropout.p, b, h, i, j, cols, scale, factors);
+  const bool* keep = dropout.keep.at(b, h, i);
+  for (std::int64_t c = 0; c < cols; ++c) factors[c] = keep[(j + c) * dropout.keep.element] ? scale : T(0);
 }
 
 // ---- Sizes and counts ----
@@ -223,13 +237,14 @@ void dropout_factors(const Dropout& dropout, std::int64_t b, std::int64_t h, std
 /// The arguments with tile sizes filled in.
 template <class T>
 FlashArgs<T> with_tile_sizes(FlashArgs<T> args) {
-  if (args.block_q <= 0) args.block_q = 96;
-  if (args.block_k <= 0) args.block_k = 64;
+  constexpr std::int64_t default_queries = 96, default_keys = 64;  // a tile of floats takes 24 KiB
+  if (args.block_q <= 0) args.block_q = default_queries;
+  if (args.block_k <= 0) args.block_k = default_keys;
   return args;
 }
 
-/// A block of the wanted size, no larger than the sequence.
-inline std::int64_t block(std::int64_t wanted, std::int64_t length) {
+/// A tile side of the wanted size, no larger than the sequence.
+inline std::int64_t tile_side(std::int64_t wanted, std::int64_t length) {
   return std::min(wanted, std::max<std::int64_t>(length, 1));
 }
 
@@ -250,7 +265,5 @@ class SharedCount {
  private:
   std::atomic<std::int64_t> total_{0}, skipped_{0};
 };
-
-inline bool drops(const Dropout& dropout) { return dropout.p > 0 || dropout.keep.data; }
 
 }  // namespace tapehead::kernels

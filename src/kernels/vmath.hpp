@@ -173,15 +173,6 @@ TAPEHEAD_INLINE Vec<T> exp2(Vec<T> x) {
   return select(gone, zero, detail::exp2_in_range(min(Vec<T>(R::exp2_hi), select(gone, zero, x))));
 }
 
-/// The same, but 0 where it is less than the smallest normal number: for weights, of which many are, and for
-/// which a comparison less counts.
-template <class T>
-TAPEHEAD_INLINE Vec<T> exp2_or_0(Vec<T> x) {
-  constexpr T least = std::numeric_limits<T>::min_exponent - 1;
-  const Vec<T> y = detail::exp2_in_range(detail::clamp(x, least, detail::Real<T>::exp2_hi));
-  return select(x < Vec<T>(least), Vec<T>(T(0)), y);
-}
-
 /// e^x - 1 without cancellation near 0, to expm1_max_ulp: 2^n (e^r - 1) + (2^n - 1), halved and doubled
 /// because 2^n alone may overflow.
 template <class T>

@@ -120,7 +120,7 @@ TEST_CASE(
     if (!composes) continue;
     std::optional<Tensor<bool>> mask = p.options.mask;
     if (p.options.causal) {
-      const auto causal = causal_mask(Q.size(-2), K.size(-2), p.options.align);
+      const auto causal = causal_mask(Q.size(-2), K.size(-2), p.options.align.value_or(Align::top_left));
       mask = mask ? *mask & causal : causal;
     }
     const auto composed = by_tape(Q, K, V, dO, p.options, [&] { return composed::attention(Q, K, V, mask); });

@@ -314,7 +314,7 @@ TEST_CASE("golden attention: score functions on the fused kernel, and packed buf
         hidden.value_or(full<bool>({}, true)),
         {c("q").rank() > 3 ? c("q").size(0) : 1, c("q").rank() > 2 ? c("q").size(-3) : 1, Lq, Lk});
     const auto keep = [mask](auto b, auto h, auto i, auto j) { return mask.at({b, h, i, j}); };
-    const FlexOptions flex{c.scale(), c.options.flag("enable_gqa")};
+    const AttentionOptions<double> flex{.scale = c.scale(), .enable_gqa = c.options.flag("enable_gqa")};
     if (c.has("bias")) {
       const auto add_bias = [edit, rank = c("bias").rank()](auto s, auto b, auto h, auto i, auto j,
                                                             auto read) {

@@ -31,7 +31,7 @@ TEST_CASE("qkvpacked: what flash_attention gives for the parts, the gradient in 
   Tape<double> tape;
   tape.watch(qkv);
   const auto out = flash_attention_qkvpacked(qkv, 4, causal).out,
-             by_sdpa = scaled_dot_product_attention_qkvpacked(qkv, 4, {.is_causal = true});
+             by_sdpa = dispatch_attention_qkvpacked(qkv, 4, {.causal = true});
   CHECK(last_sdpa_backend() == Backend::flash);
   CHECK(equal(out, flash_attention(parts()[0], parts()[1], parts()[2], causal).out));
   CHECK(equal(out, by_sdpa));
@@ -43,7 +43,7 @@ TEST_CASE("qkvpacked: what flash_attention gives for the parts, the gradient in 
   {
     Tape<double> outer;  // two tapes: gradients may be differentiated again
     outer.watch(qkv);
-    const auto composed = scaled_dot_product_attention_qkvpacked(qkv, 4, {.is_causal = true});
+    const auto composed = dispatch_attention_qkvpacked(qkv, 4, {.causal = true});
     CHECK(allclose(composed, out, 1e-13, 1e-13));  // another order of the same few dozen additions
     CHECK(last_sdpa_backend() == Backend::math);
   }

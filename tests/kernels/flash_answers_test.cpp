@@ -53,7 +53,7 @@ bool reads(const Array<double>& x, const std::vector<double>& want) {
 TEST_CASE("flash: gradients are those of finite differences") {
   Problem<double> p(1, 2, 1, 7, 9, 3, 2);
   p.cap = {1.5, 0.8}, p.band = {6, 1, true};
-  p.add_mask(0b1000, 0.8), p.add_bias(0b0010), p.add_dlse();
+  p.add_mask(0b1000, 0.8), p.add_bias(0b0010), p.sinks = {0.3, -1};
   p.dropout = {0.3, 17, {}};
   p.block_q = 4, p.block_k = 4;
   const auto r = fused(p);
@@ -62,9 +62,6 @@ TEST_CASE("flash: gradients are those of finite differences") {
     double sum = 0;
     x.out.each(
         [&](int64_t b, int64_t h, int64_t i, int64_t c) { sum += x.out(b, h, i, c) * p.dout(b, h, i, c); });
-    x.lse.each([&](int64_t b, int64_t h, int64_t i, int64_t c) {
-      if (std::isfinite(x.lse(b, h, i, c))) sum += x.lse(b, h, i, c) * p.dlse(b, h, i, c);
-    });
     return sum;
   };
   const double step = 1e-5;  // error about step² + eps / step, of numbers near 1
@@ -81,7 +78,10 @@ TEST_CASE("flash: gradients are those of finite differences") {
     x->each([&, x = x, dx = dx](int64_t b, int64_t h, int64_t i, int64_t c) {
       CHECK(std::abs(slope((*x)(b, h, i, c)) - (*dx)(b, h, i, c)) < 1e-8);
     });
-  for (std::size_t h = 0; h < p.cap.size(); ++h) CHECK(std::abs(slope(p.cap[h]) - r.dcap[h]) < 1e-8);
+  for (std::size_t h = 0; h < p.cap.size(); ++h) {
+    CHECK(std::abs(slope(p.cap[h]) - r.dcap[h]) < 1e-8);
+    CHECK(std::abs(slope(p.sinks[h]) - r.dsinks[h]) < 1e-8);
+  }
 }
 
 TEST_CASE("flash: required answers") {
@@ -308,31 +308,103 @@ TEST_CASE("flash: only the gradients that are asked for, and their bits do not d
   FlashArgs<float> a;
   a.Hq = 4, a.Hkv = 2, a.Lq = 50, a.Lk = 60, a.d = 20, a.dv = 9, a.scale = 0.5f;
   a.q = p.q.view.read(), a.k = p.k.view.read(), a.v = p.v.view.read();
-  const FlashSaved<float> saved{all.out.view.read(), all.lse.view.read(), p.dout.view.read(), {}};
+  const FlashSaved<float> saved{
+      all.out.view.read(), {all.max.view.read(), all.sum.view.read()}, p.dout.view.read()};
   for (int which = 0; which < 8; ++which) {
     Result<float> r;
     r.dq = Array<float>(1, 4, 50, 20), r.dk = Array<float>(1, 2, 60, 20), r.dv = Array<float>(1, 2, 60, 9);
-    flash_backward(a, saved, which & 1 ? r.dq.view : Heads<float>{}, which & 2 ? r.dk.view : Heads<float>{},
-                   which & 4 ? r.dv.view : Heads<float>{});
+    const HeadsView<float> none{};
+    flash_backward(
+        a, saved, {which & 1 ? r.dq.view : none, which & 2 ? r.dk.view : none, which & 4 ? r.dv.view : none});
     if (which & 1) CHECK(same_bits(r.dq, all.dq));
     if (which & 2) CHECK(same_bits(r.dk, all.dk));
     if (which & 4) CHECK(same_bits(r.dv, all.dv));
   }
   Array<float> out(1, 4, 50, 9);
-  flash_forward(a, out.view, Heads<float>{});  // no log-sum-exp either
+  flash_forward(a, out.view, {});  // no row sums either
   CHECK(same_bits(out, all.out));
 }
 
-TEST_CASE("flash: a hook that throws is heard in the calling thread") {
+TEST_CASE("flash: an edit that throws is heard in the calling thread") {
   Problem<double> p(2, 4, 4, 100, 100, 32, 32);
   FlashArgs<double> a;
   a.B = 2, a.Hq = a.Hkv = 4, a.Lq = a.Lk = 100, a.d = a.dv = 32;
   a.q = p.q.view.read(), a.k = p.k.view.read(), a.v = p.v.view.read();
-  ScoreHook<double> hook;
-  hook.edit = [](const void*, const Tile& t, double*) {
-    if (t.h == 2) throw tapehead::ValueError("hook");
+  struct Throws final : ScoreEdit<double> {
+    void edit(const Tile& t, double*) const override {
+      if (t.h == 2) throw tapehead::ValueError("edit");
+    }
   };
-  a.hooks = std::span(&hook, 1);
+  const Throws edit;
+  const ScoreEdit<double>* const edits[] = {&edit};
+  a.edits = edits;
   Array<double> out(2, 4, 100, 32);
-  CHECK(testing::message<tapehead::ValueError>([&] { flash_forward(a, out.view, {}); }) == "hook"sv);
+  CHECK(testing::message<tapehead::ValueError>([&] { flash_forward(a, out.view, {}); }) == "edit"sv);
+}
+
+TEST_CASE_TEMPLATE("flash: scores of any finite size keep their differences, forward and backward", T, float,
+                   double) {
+  const T largest = std::numeric_limits<T>::max();
+  for (const T level : {T(1e7), T(-1e7), T(-1e9), T(1e10), T(1e20), T(-1e20), largest, -largest})
+    for (int64_t blocks : {0, 1}) {
+      CAPTURE(level);
+      Problem<T> p(1, 1, 1, 1, 2, 1, 1);
+      p.block_k = blocks, p.q.fill([] { return 0; }), p.k.fill([] { return 0; }),
+      p.dout.fill([] { return 1; });
+      p.v(0, 0, 0, 0) = 1, p.v(0, 0, 1, 0) = 3;
+      p.add_bias(0), p.bias.fill([&] { return level; });
+      const auto r = fused(p);
+      CHECK(r.out(0, 0, 0, 0) == 2);
+      CHECK(r.dv(0, 0, 0, 0) == T(0.5));
+      CHECK(r.dv(0, 0, 1, 0) == T(0.5));
+      CHECK(r.dbias(0, 0, 0, 0) == T(-0.5));
+      p.bias(0, 0, 0, 1) = -level;  // one key alone; the difference may overflow
+      const auto one = fused(p);
+      CHECK(one.out(0, 0, 0, 0) == (level > 0 ? 1 : 3));
+      CHECK(one.dv(0, 0, 0, 0) == (level > 0 ? 1 : 0));
+      CHECK(one.dbias(0, 0, 0, 0) == 0);
+    }
+  // The same from products of queries and keys, whose rounding both passes must share: two keys of one score.
+  Problem<T> p(1, 1, 1, 3, 2, 3, 1);
+  p.scale = 0.3, p.q.fill([] { return 1234.567 * next_uniform(); }), p.dout.fill([] { return 1; });
+  for (int64_t c = 0; c < 3; ++c) p.k(0, 0, 1, c) = p.k(0, 0, 0, c) = T(123456.7 * next_uniform());
+  const auto r = fused(p);
+  for (int64_t j : {0, 1}) CHECK(r.dv(0, 0, j, 0) == T(1.5));
+}
+
+TEST_CASE_TEMPLATE("flash: any NaN among infinities gives NaN, the log-sum-exp too", T, float, double) {
+  const double rows[][3] = {{quiet_nan, quiet_nan, quiet_nan},
+                            {-inf, quiet_nan, -inf},
+                            {inf, quiet_nan, 0},
+                            {quiet_nan, inf, 0},
+                            {0, inf, quiet_nan},
+                            {inf, 0, quiet_nan}};
+  for (const auto& row : rows)
+    for (int64_t blocks : {0, 1, 2}) {
+      Problem<T> p(1, 1, 1, 2, 3, 1, 1);
+      p.block_k = blocks, p.add_bias(0);
+      for (int64_t j = 0; j < 3; ++j) p.bias(0, 0, 1, j) = T(row[j]);
+      const auto r = fused(p);
+      CHECK(std::isnan(r.lse(0, 0, 1, 0)));
+      CHECK(std::isnan(r.out(0, 0, 1, 0)));
+      CHECK(std::isnan(r.dq(0, 0, 1, 0)));
+      CHECK(std::isfinite(r.lse(0, 0, 0, 0)));
+      CHECK(std::isfinite(r.out(0, 0, 0, 0)));
+    }
+}
+
+TEST_CASE_TEMPLATE("flash: every operand empty in turn, with every edit", T, float, double) {
+  for (int64_t B : {0, 1})
+    for (int64_t H : {0, 2})
+      for (int64_t Lq : {0, 3})
+        for (int64_t Lk : {0, 4})
+          for (int64_t d : {0, 2})
+            for (int64_t dv : {0, 3})
+              for (Repeat repeat : {0b0000, 0b1111, 0b0010, 0b0101}) {
+                Problem<T> p(B, H, H, Lq, Lk, d, dv);
+                p.add_bias(repeat), p.add_mask(repeat, 1.0), p.dropout = {0.5, 1, {}};
+                p.sinks.assign(static_cast<std::size_t>(H), 0.5),
+                    p.cap.assign(static_cast<std::size_t>(H), 2);
+                CHECK(error_of(p) < bound);
+              }
 }

@@ -4,6 +4,7 @@
 // two.
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -45,7 +46,7 @@ using Repeat = int;
 template <class T>
 struct Array {
   int64_t n[4] = {};
-  Heads<T> view;
+  HeadsView<T> view;
   std::vector<unsigned char> memory;
 
   Array() = default;
@@ -96,6 +97,13 @@ struct Array {
   bool given() const { return view.data != nullptr; }
 };
 
+/// Whether dropout keeps one weight.
+inline bool kept(std::uint64_t seed, int64_t b, int64_t h, int64_t i, int64_t j, double p) {
+  bool keep = false;
+  dropout_row(seed, p, b, h, i, j, 1, true, &keep);
+  return keep;
+}
+
 /// A problem, and which extras it has. The arrays hold T; the reference reads them as double.
 template <class T>
 struct Problem {
@@ -103,7 +111,8 @@ struct Problem {
   double scale = 0.5;
   Band band{};
   Dropout dropout{};
-  Array<T> q, k, v, dout, dlse;
+  Array<T> q, k, v, dout;
+  std::vector<double> sinks;  // one logit a query head
   Array<bool> mask;
   Array<T> bias;
   Repeat bias_repeat = 0;
@@ -135,16 +144,12 @@ struct Problem {
     bias.fill(next_uniform);
     bias_repeat = repeat;
   }
-  void add_dlse() {
-    dlse = Array<T>(B, Hq, Lq, 1);
-    dlse.fill(next_uniform);
-  }
 };
 
 template <class T>
 struct Result {
-  Array<T> out, lse, dq, dk, dv, dbias;
-  std::vector<double> dcap;
+  Array<T> out, max, sum, lse, dq, dk, dv, dbias;
+  std::vector<double> dcap, dsinks;
   double largest = 0;  // score
   TileCount forward, backward;
 };
@@ -157,7 +162,7 @@ Result<double> reference(const Problem<T>& p) {
   r.dq = Array<double>(p.B, p.Hq, p.Lq, p.d);
   r.dk = Array<double>(p.B, p.Hkv, p.Lk, p.d), r.dv = Array<double>(p.B, p.Hkv, p.Lk, p.dv);
   r.dbias = Array<double>(p.B, p.Hq, p.Lq, p.Lk, Layout::plain, p.bias.given() ? p.bias_repeat : 15);
-  r.dcap.assign(p.cap.size(), 0);
+  r.dcap.assign(p.cap.size(), 0), r.dsinks.assign(p.sinks.size(), 0);
   for (auto* x : {&r.out, &r.dq, &r.dk, &r.dv, &r.dbias}) x->fill([] { return 0; });
   const int64_t group = p.Hkv > 0 ? p.Hq / p.Hkv : 1, shift = p.band.bottom_right ? p.Lk - p.Lq : 0;
   std::vector<double> rows(static_cast<std::size_t>(5 * p.Lk));
@@ -166,7 +171,8 @@ Result<double> reference(const Problem<T>& p) {
   double* dcap = r.dcap.data();
   r.lse.each([&](int64_t b, int64_t h, int64_t i, int64_t) {
     const int64_t g = h / group;
-    double m = -inf, l = 0, dot = 0;
+    const double sink = p.sinks.empty() ? -inf : p.sinks[static_cast<std::size_t>(h)];
+    double m = sink, l = 0, dot = 0;
     for (int64_t j = 0; j < p.Lk; ++j) {
       double s = 0;
       for (int64_t c = 0; c < p.d; ++c) s += double(p.q(b, h, i, c)) * double(p.k(b, g, j, c));
@@ -181,11 +187,12 @@ Result<double> reference(const Problem<T>& p) {
       keep[j] = 1;
       if (p.dropout.p > 0)
         keep[j] = (p.dropout.keep.data ? p.dropout.keep.at(b, h, i)[j * p.dropout.keep.element]
-                                       : dropout_keep(p.dropout.seed, b, h, i, j, p.dropout.p))
+                                       : kept(p.dropout.seed, b, h, i, j, p.dropout.p))
                       ? 1 / (1 - p.dropout.p)
                       : 0;
     }
     for (int64_t j = 0; j < p.Lk; ++j) l += A[j] = S[j] == -inf ? 0 : std::exp(S[j] - m);
+    if (sink != -inf) l += std::exp(sink - m);
     r.lse(b, h, i, 0) = l == 0 ? -inf : m + std::log(l);
     for (int64_t j = 0; j < p.Lk; ++j) {
       if (A[j] == 0) continue;
@@ -196,9 +203,9 @@ Result<double> reference(const Problem<T>& p) {
         r.dv(b, g, j, c) += A[j] * keep[j] * go;
         dA[j] += keep[j] * go * double(p.v(b, g, j, c));
       }
-      if (p.dlse.given()) dA[j] += double(p.dlse(b, h, i, 0));
-      dot += A[j] * (dA[j] - (p.dlse.given() ? double(p.dlse(b, h, i, 0)) : 0));
+      dot += A[j] * dA[j];
     }
+    if (sink != -inf) r.dsinks[static_cast<std::size_t>(h)] -= std::exp(sink - m) / l * dot;
     for (int64_t j = 0; j < p.Lk; ++j) {
       if (A[j] == 0) continue;
       double ds = A[j] * (dA[j] - dot);
@@ -217,19 +224,20 @@ Result<double> reference(const Problem<T>& p) {
   return r;
 }
 
-/// The score function cap tanh(s / cap) with one learned cap a head, as a hook.
+/// The score function cap tanh(s / cap) with one learned cap a head.
 template <class T>
-struct Cap {
-  const std::vector<double>* cap;
-  std::vector<double>* dcap;
-
-  static void edit(const void* context, const Tile& t, T* S) {
-    const T c = T(static_cast<const Cap*>(context)->cap->data()[t.h]);
+struct Cap final : ScoreEdit<T> {
+  const std::vector<double>& cap;
+  explicit Cap(const std::vector<double>& caps) : cap(caps) {
+    this->reads_scores = true, this->sum_count = static_cast<int64_t>(cap.size());
+  }
+  void edit(const Tile& t, T* S) const override {
+    const T c = T(cap[static_cast<std::size_t>(t.h)]);
     for (int64_t r = 0; r < t.rows; ++r)
       for (int64_t n = 0; n < t.cols; ++n) S[r * t.ld + n] = c * std::tanh(S[r * t.ld + n] / c);
   }
-  static void edit_gradient(const void* context, const Tile& t, const T* S, T* dS, double* sums) {
-    const T c = T(static_cast<const Cap*>(context)->cap->data()[t.h]);
+  void edit_gradient(const Tile& t, const T* S, T* dS, double* sums) const override {
+    const T c = T(cap[static_cast<std::size_t>(t.h)]);
     for (int64_t r = 0; r < t.rows; ++r)
       for (int64_t n = 0; n < t.cols; ++n) {
         T& ds = dS[r * t.ld + n];
@@ -239,45 +247,64 @@ struct Cap {
         ds *= 1 - y * y;
       }
   }
-  static void reduce(void* context, int64_t, int64_t, const double* sums) {
-    auto& total = *static_cast<Cap*>(context)->dcap;
-    for (std::size_t h = 0; h < total.size(); ++h) total[h] += sums[h];
-  }
-  ScoreHook<T> hook() {
-    ScoreHook<T> hook;
-    hook.context = this, hook.edit = edit, hook.edit_gradient = edit_gradient, hook.reads_scores = true;
-    hook.sum_count = static_cast<int64_t>(cap->size()), hook.reduce = reduce;
-    return hook;
-  }
 };
 
 /// The kernel on the same problem; outputs in a layout of their own.
 template <class T>
 Result<T> fused(const Problem<T>& p, Layout layout = Layout::plain) {
   Result<T> r;
-  r.out = Array<T>(p.B, p.Hq, p.Lq, p.dv, layout), r.lse = Array<T>(p.B, p.Hq, p.Lq, 1, layout);
+  r.out = Array<T>(p.B, p.Hq, p.Lq, p.dv, layout), r.lse = Array<T>(p.B, p.Hq, p.Lq, 1);
+  r.max = Array<T>(p.B, p.Hq, p.Lq, 1, layout), r.sum = Array<T>(p.B, p.Hq, p.Lq, 1, layout);
   r.dq = Array<T>(p.B, p.Hq, p.Lq, p.d, layout);
   r.dk = Array<T>(p.B, p.Hkv, p.Lk, p.d, layout), r.dv = Array<T>(p.B, p.Hkv, p.Lk, p.dv, layout);
-  r.dbias = Array<T>(p.B, p.Hq, p.Lq, p.Lk, Layout::plain, p.bias.given() ? p.bias_repeat : 15);
-  r.dcap.assign(p.cap.size(), 0);
+  const Repeat repeat = p.bias.given() ? p.bias_repeat : 15;
+  r.dbias = Array<T>(p.B, p.Hq, p.Lq, p.Lk, Layout::plain, repeat);
+  r.dcap.assign(p.cap.size(), 0), r.dsinks.assign(p.sinks.size(), 0);
 
-  Cap<T> cap{&p.cap, &r.dcap};
-  Bias<T> bias(p.bias.view.read(), p.B, p.Hq, p.Hkv, p.Lq, p.Lk, r.dbias.view);
-  const auto mask = p.mask.view.read();
-  std::vector<ScoreHook<T>> hooks;
-  if (!p.cap.empty()) hooks.push_back(cap.hook());
-  if (p.bias.given()) hooks.push_back(bias.hook());
-  if (p.mask.given()) hooks.push_back(mask_hook<T>(mask));
+  const Cap<T> cap(p.cap);
+  std::array<int64_t, 4> sizes{p.B, p.Hq, p.Lq, p.Lk};
+  for (int a = 0; a < 4; ++a)
+    if (repeat >> (3 - a) & 1) sizes[static_cast<std::size_t>(a)] = 1;
+  const bool direct = p.bias.given() && sizes == std::array{p.B, p.Hq, p.Lq, p.Lk};
+  if (direct) r.dbias.fill([] { return 0; });
+  std::vector<double> dbias(static_cast<std::size_t>(sizes[0] * sizes[1] * sizes[2] * sizes[3]));
+  const BiasEdit<T> bias(p.bias.view.read(), sizes, p.Hkv > 0 ? p.Hq / p.Hkv : 1,
+                         direct ? r.dbias.view.data : nullptr);
+  const MaskEdit<T> mask(p.mask.view.read());
+  std::vector<const ScoreEdit<T>*> edits;
+  std::vector<double*> totals;
+  if (!p.cap.empty()) edits.push_back(&cap), totals.push_back(r.dcap.data());
+  if (p.bias.given()) edits.push_back(&bias), totals.push_back(dbias.data());
+  if (p.mask.given()) edits.push_back(&mask);
 
   FlashArgs<T> a;
   a.B = p.B, a.Hq = p.Hq, a.Hkv = p.Hkv, a.Lq = p.Lq, a.Lk = p.Lk, a.d = p.d, a.dv = p.dv;
   a.q = p.q.view.read(), a.k = p.k.view.read(), a.v = p.v.view.read();
-  a.scale = T(p.scale), a.band = p.band, a.hooks = hooks, a.dropout = p.dropout;
+  a.scale = T(p.scale), a.band = p.band, a.edits = edits, a.dropout = p.dropout;
   a.block_q = p.block_q, a.block_k = p.block_k;
-  r.forward = flash_forward(a, r.out.view, r.lse.view);
-  const FlashSaved<T> saved{r.out.view.read(), r.lse.view.read(), p.dout.view.read(), p.dlse.view.read()};
-  r.backward = flash_backward(a, saved, r.dq.view, r.dk.view, r.dv.view);
-  bias.finish();
+  const std::vector<T> sinks(p.sinks.begin(), p.sinks.end());
+  Array<T> dsinks(p.B, p.Hq, 1, 1);
+  if (!sinks.empty()) a.sinks = {sinks.data(), 0, 1, 0, 0};
+  const RowSums<T> rows{r.max.view, r.sum.view};
+  r.forward = flash_forward(a, r.out.view, rows);
+  r.lse.each([&](int64_t b, int64_t h, int64_t i, int64_t c) {
+    const T m = r.max(b, h, i, c);
+    r.lse(b, h, i, c) = m == T(inf) ? m : m + std::log(r.sum(b, h, i, c));
+  });
+  const FlashSaved<T> saved{r.out.view.read(), rows.read(), p.dout.view.read()};
+  r.backward = flash_backward(
+      a, saved, {r.dq.view, r.dk.view, r.dv.view, sinks.empty() ? HeadsView<T>{} : dsinks.view, totals});
+  if (p.bias.given() && !direct) {
+    const double* sums = dbias.data();
+    for (int64_t b = 0; b < sizes[0]; ++b)
+      for (int64_t h = 0; h < sizes[1]; ++h)
+        for (int64_t i = 0; i < sizes[2]; ++i)
+          for (int64_t j = 0; j < sizes[3]; ++j) r.dbias(b, h, i, j) = T(*sums++);
+  }
+  if (!sinks.empty())
+    dsinks.each([&](int64_t b, int64_t h, int64_t, int64_t) {
+      r.dsinks[static_cast<std::size_t>(h)] += double(dsinks(b, h, 0, 0));
+    });
   return r;
 }
 
@@ -306,6 +333,9 @@ double worst_error(const Problem<T>& p, const Result<T>& r, const Result<double>
   for (std::size_t h = 0; h < p.cap.size(); ++h)
     worst = std::max(worst, std::abs(r.dcap[h] - truth.dcap[h]) /
                                 (eps * (1 + truth.largest) * std::max(1.0, std::abs(truth.dcap[h]))));
+  for (std::size_t h = 0; h < p.sinks.size(); ++h)
+    worst = std::max(worst, std::abs(r.dsinks[h] - truth.dsinks[h]) /
+                                (eps * (1 + truth.largest) * std::max(1.0, std::abs(truth.dsinks[h]))));
   return worst;
 }
 
@@ -324,7 +354,8 @@ bool same_bits(const Array<T>& a, const Array<T>& b) {
 template <class T>
 bool same_bits(const Result<T>& a, const Result<T>& b) {
   return same_bits(a.out, b.out) && same_bits(a.lse, b.lse) && same_bits(a.dq, b.dq) &&
-         same_bits(a.dk, b.dk) && same_bits(a.dv, b.dv) && same_bits(a.dbias, b.dbias) && a.dcap == b.dcap;
+         same_bits(a.dk, b.dk) && same_bits(a.dv, b.dv) && same_bits(a.dbias, b.dbias) && a.dcap == b.dcap &&
+         a.dsinks == b.dsinks;
 }
 
 }  // namespace flash_test

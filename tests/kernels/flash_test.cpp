@@ -67,20 +67,19 @@ TEST_CASE_TEMPLATE("flash: any layout of inputs and outputs", T, FLOATS) {
         random_state = 5;  // the same numbers in each layout …
         Problem<T> p(2, 4, 2, 19, 40, d, d, in);
         p.band.right = 3, p.band.left = 12;
-        p.add_dlse();
         const auto r = fused(p, out);
         CHECK(worst_error(p, r, reference(p)) < bound);
         random_state = 5;
         Problem<T> plain(2, 4, 2, 19, 40, d, d);
         plain.band = p.band;
-        plain.add_dlse();
         const auto same = fused(plain);  // … and the same bits
         bool equal = true;
         for (auto [a, b] : {std::pair{&r.out, &same.out},
                             {&r.dq, &same.dq},
                             {&r.dk, &same.dk},
                             {&r.dv, &same.dv},
-                            {&r.lse, &same.lse}})
+                            {&r.max, &same.max},
+                            {&r.sum, &same.sum}})
           b->each([&, x = a, y = b](int64_t i, int64_t j, int64_t k, int64_t c) {
             equal = equal && (*x)(i, j, k, c) == (*y)(i, j, k, c);
           });
@@ -146,7 +145,6 @@ TEST_CASE_TEMPLATE("flash: a score function with learned constants", T, FLOATS) 
   }
   p.add_mask(0b0100);
   p.add_bias(0b1100);
-  p.add_dlse();
   p.band.right = 4;
   CHECK(error_of(p) < bound);
 }
@@ -193,6 +191,28 @@ TEST_CASE_TEMPLATE("flash: dropout", T, FLOATS) {
   CHECK(same_bits(r.lse, fused(all).lse));
 }
 
+TEST_CASE_TEMPLATE("flash: sinks take weight and have no value; their gradients", T, FLOATS) {
+  Problem<T> p(2, 4, 2, 130, 70, 6, 5);
+  p.sinks = {0.5, -2, 3, -inf};
+  for (int64_t blocks : {0, 7}) {
+    p.block_q = p.block_k = blocks;
+    CHECK(error_of(p) < bound);
+  }
+  p.band = {20, 0, true}, p.add_bias(0b1010), p.add_mask(0b0100), p.dropout = {0.3, 2, {}};
+  CHECK(error_of(p) < 2 * bound);
+  Problem<T> no_keys(1, 2, 1, 3, 0, 4, 2);  // the sink takes all of it
+  no_keys.sinks = {1, 2};
+  const auto r = fused(no_keys);
+  r.out.each([&](int64_t b, int64_t h, int64_t i, int64_t c) { CHECK(r.out(b, h, i, c) == 0); });
+  CHECK(r.lse(0, 1, 0, 0) == 2);
+  CHECK(r.dsinks == std::vector<double>{0, 0});
+  for (double bad : {inf, quiet_nan}) {
+    Problem<T> one(1, 1, 1, 2, 3, 4, 2);
+    one.sinks = {bad};
+    CHECK(std::isnan(fused(one).out(0, 0, 1, 0)));
+  }
+}
+
 TEST_CASE_TEMPLATE("flash: one, two and five threads give the same bits", T, FLOATS) {
   const auto run = [](int threads) {
     random_state = 3;
@@ -229,7 +249,7 @@ TEST_CASE_TEMPLATE("flash: a packed batch is one call a document", T, FLOATS) {
   const int64_t q_starts[] = {0, 20, 20, 75, 76}, k_starts[] = {0, 30, 31, 90, 90};
   const int64_t documents = 4, H = 4, Hkv = 2, d = 16, dv = 5;
   Problem<T> p(1, H, Hkv, q_starts[documents], k_starts[documents], d, dv, Layout::heads_inside);
-  Array<T> out(1, H, p.Lq, dv, Layout::heads_inside), lse(1, H, p.Lq, 1),
+  Array<T> out(1, H, p.Lq, dv, Layout::heads_inside), max(1, H, p.Lq, 1), sum(1, H, p.Lq, 1),
       dq(1, H, p.Lq, d, Layout::heads_inside), dk(1, Hkv, p.Lk, d, Layout::heads_inside),
       dv_(1, Hkv, p.Lk, dv, Layout::heads_inside);
   FlashArgs<T> a;
@@ -237,9 +257,10 @@ TEST_CASE_TEMPLATE("flash: a packed batch is one call a document", T, FLOATS) {
   a.q = p.q.view.read(), a.k = p.k.view.read(), a.v = p.v.view.read();
   a.q_starts = q_starts, a.k_starts = k_starts;
   a.band.right = 0, a.band.bottom_right = true, a.dropout = {0.25, 3, {}};
-  flash_forward(a, out.view, lse.view);
-  flash_backward(a, FlashSaved<T>{out.view.read(), lse.view.read(), p.dout.view.read(), {}}, dq.view, dk.view,
-                 dv_.view);
+  const RowSums<T> sums{max.view, sum.view};
+  flash_forward(a, out.view, sums);
+  flash_backward(a, FlashSaved<T>{out.view.read(), sums.read(), p.dout.view.read()},
+                 {dq.view, dk.view, dv_.view});
   for (int64_t n = 0; n < documents; ++n) {
     const int64_t i0 = q_starts[n], Lq = q_starts[n + 1] - i0, j0 = k_starts[n], Lk = k_starts[n + 1] - j0;
     Problem<T> one(1, H, Hkv, Lq, Lk, d, dv);
@@ -251,17 +272,16 @@ TEST_CASE_TEMPLATE("flash: a packed batch is one call a document", T, FLOATS) {
     one.scale = 0.3, one.band = a.band;
     // The same dropout: its mask, drawn for document n, given as one.
     Array<bool> keep(1, H, Lq, Lk);
-    keep.each([&](int64_t, int64_t h, int64_t i, int64_t j) {
-      keep(0, h, i, j) = dropout_keep(3, n, h, i, j, 0.25);
-    });
+    keep.each(
+        [&](int64_t, int64_t h, int64_t i, int64_t j) { keep(0, h, i, j) = kept(3, n, h, i, j, 0.25); });
     one.dropout = {0.25, 0, keep.view.read()};
     const auto r = fused(one);
     bool same = true;
     r.out.each([&](int64_t, int64_t h, int64_t i, int64_t c) {
       same = same && r.out(0, h, i, c) == out(0, h, i0 + i, c);
     });
-    r.lse.each([&](int64_t, int64_t h, int64_t i, int64_t c) {
-      same = same && r.lse(0, h, i, c) == lse(0, h, i0 + i, c);
+    r.sum.each([&](int64_t, int64_t h, int64_t i, int64_t c) {
+      same = same && r.max(0, h, i, c) == max(0, h, i0 + i, c) && r.sum(0, h, i, c) == sum(0, h, i0 + i, c);
     });
     r.dq.each([&](int64_t, int64_t h, int64_t i, int64_t c) {
       same = same && r.dq(0, h, i, c) == dq(0, h, i0 + i, c);

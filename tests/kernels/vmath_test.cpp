@@ -270,17 +270,6 @@ TEST_CASE_TEMPLATE("vmath: a value depends neither on its place nor on its neigh
   }
 }
 
-TEST_CASE_TEMPLATE("vmath: exp2_or_0 is exp2 down to the smallest normal number, and 0 below", T, float,
-                   double) {
-  const T least = std::numeric_limits<T>::min_exponent - 1, below = std::nextafter(least, -inf<T>);
-  for (const T x : {least, T(least + T(0.3)), T(-1.7), T(0), T(12.3), T(2000), inf<T>, quiet_nan<T>}) {
-    const T got = exp2_or_0(Vec<T>(x))[0], all = exp2(Vec<T>(x))[0];
-    CHECK((got == all || (std::isnan(got) && std::isnan(x))));
-  }
-  for (const T x : {below, T(least - 1), T(-1e6), -inf<T>}) CHECK(exp2_or_0(Vec<T>(x))[0] == 0);
-  CHECK(exp2_or_0(Vec<T>(least))[0] == std::numeric_limits<T>::min());
-}
-
 TEST_CASE_TEMPLATE("vmath: gelu's slope, times what arrives, to its bound; at infinity it is 0 or 1", T,
                    float, double) {
   const double lo = sizeof(T) == 4 ? -16 : -42;

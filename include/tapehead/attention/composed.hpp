@@ -10,17 +10,16 @@
 #include "tapehead/ops/softmax.hpp"
 #include "tapehead/ops/views.hpp"
 
-// The lowest rung: matmul, softmax, masking and attention from nothing but multiply, sum, max, exp, divide
-// and where. Slow, and nothing to take on trust: the operations of the same names are held to these, values
-// and gradients.
+// The lowest rung: matmul, softmax, masking and attention from nothing but multiply, sum, max, exp, divide and
+// where. They are slow, and there is nothing in them to take on trust: tests compare the operations of the same
+// names with these, values and gradients.
 
 namespace tapehead::composed {
 
-/// C_ij = Σ_k A_ik B_kj: every product by broadcasting (…, m, k, 1) against (…, 1, k, n), then the sum over
-/// k.
+/// C_ij = Σ_k A_ik B_kj: all products by broadcasting (…, m, k, 1) against (…, 1, k, n), then the sum over k.
 template <class T>
 Tensor<T> matmul(const Tensor<T>& A, const Tensor<T>& B) {
-  const auto a = unsqueeze(A, -1), b = unsqueeze(B, -3);  // in this order on the tape, whatever the compiler
+  const auto a = unsqueeze(A, -1), b = unsqueeze(B, -3);  // named, so that the tape has them in this order
   return sum(a * b, -2);
 }
 
@@ -43,13 +42,13 @@ Tensor<T> masked(const Tensor<T>& scores, const Tensor<bool>& mask) {
   return where(mask, scores, scalar(-std::numeric_limits<T>::infinity()));
 }
 
-/// softmax(Q Kᵀ / √d_k) V. Q is (…, Lq, d_k), K (…, Lk, d_k), V (…, Lk, d_v); the mask broadcasts to (…, Lq,
-/// Lk).
+/// softmax(Q Kᵀ / √d_k) V. Q is (…, Lq, d_k), K (…, Lk, d_k), V (…, Lk, d_v); the mask broadcasts to
+/// (…, Lq, Lk). With d_k = 0 all scores are 0, and nothing is divided.
 template <class T>
 Tensor<T> attention(const Tensor<T>& Q, const Tensor<T>& K, const Tensor<T>& V,
                     const std::optional<Tensor<bool>>& mask = {}, EmptyRows empty = EmptyRows::zero) {
-  Tensor<T> S =
-      composed::matmul(Q, mT(K)) / scalar(static_cast<T>(std::sqrt(static_cast<double>(Q.size(-1)))));
+  const double d_k = static_cast<double>(Q.size(-1));
+  Tensor<T> S = composed::matmul(Q, mT(K)) / scalar(static_cast<T>(d_k > 0 ? std::sqrt(d_k) : 1));
   if (mask) S = composed::masked(S, *mask);
   return composed::matmul(composed::softmax(S, -1, empty), V);
 }

@@ -1,7 +1,9 @@
 #pragma once
+#include <algorithm>
 #include <array>
 #include <concepts>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <tuple>
@@ -9,41 +11,34 @@
 #include <utility>
 #include <vector>
 
-#include "tapehead/kernels/error.hpp"
 #include "tapehead/attention/flash.hpp"
 #include "tapehead/kernels/dual.hpp"
-#include "tapehead/kernels/tile.hpp"
+#include "tapehead/kernels/error.hpp"
+#include "tapehead/kernels/score_edit.hpp"
 #include "tapehead/tensor/tensor.hpp"
 
 // flex_attention: a reader's own function of each score, inlined into the fused kernel and differentiated by
 // dual numbers, after torch.nn.attention.flex_attention (Dong et al., "Flex Attention", 2024).
 //
-//   score_mod(score, b, h, q_idx, kv_idx)   gives the new score; generic lambdas, with exp, tanh, … of
-//   dual.hpp mask_mod(b, h, q_idx, kv_idx)           true = may attend
+//   score_mod(score, b, h, q_idx, kv_idx)    gives the new score; a generic lambda with exp, tanh, … of dual.hpp
+//   mask_mod(b, h, q_idx, kv_idx)            true = may attend
 //
-// What a score function reads and should train is bound to it, not captured; it comes as a reader, called
-// with indices:
+// The score is already scaled, and h counts query heads. A tensor that a score function reads and should train
+// is bound to it instead of captured. The function gets a reader for it, which is called with indices:
 //
-//   auto alibi = score_mod([](auto s, auto, auto h, auto q, auto kv, auto slope) { return s + slope(h) * (kv
-//   - q); }, slopes);
-//
-// h counts query heads. The score is already scaled.
+//   auto alibi = score_mod(
+//       [](auto s, auto, auto h, auto q, auto kv, auto slope) { return s + slope(h) * (kv - q); }, slopes);
 
 namespace tapehead {
-
-struct FlexOptions {
-  std::optional<double> scale = {};  ///< default 1/√d_k
-  bool enable_gqa = false;
-};
 
 namespace detail {
 
 inline constexpr int most_reads = 4;
 
-// What one call of a score function has read: which bound tensor, which element.
+// The elements that one call of a score function has read, counted over all bound tensors, one after the other.
 struct Reads {
   int count = 0;
-  std::array<std::int64_t, most_reads> element{};  // counted over all bound tensors, one after the other
+  std::array<std::int64_t, most_reads> element{};
 };
 
 [[noreturn]] void throw_reads();
@@ -85,44 +80,25 @@ class Reader {
   Reads* reads_;
 };
 
-// What the fused kernel asks of a score function and of a mask function. One call covers a tile.
+// The functions of one call, ready for the kernel; null where there is none.
 template <class T>
-struct FlexScore {
-  virtual ~FlexScore() = default;
-  virtual void edit(const kernels::Tile& tile, T* S) const = 0;
-  virtual void edit_gradient(const kernels::Tile& tile, const T* S, T* dS, double* sums) const = 0;
-  std::vector<Tensor<T>> bound;  // what it reads and trains
+struct FlexFunctions {
+  std::shared_ptr<const kernels::ScoreEdit<T>> score, visible;
+  std::vector<Tensor<T>> bound;    // the tensors that `score` reads and trains
+  std::optional<Shape> built_for;  // (B, H, Lq, Lk) of a block mask
+  // For scores of these sizes. Throws ShapeError where the block mask has others, and GradientError where the
+  // score function captured a tensor that a tape knows: one score is asked for ahead, if there is any.
+  void check(std::int64_t B, std::int64_t H, std::int64_t Lq, std::int64_t Lk) const;
 };
-struct FlexMask {
-  virtual ~FlexMask() = default;
-  virtual kernels::TileKind kind(const kernels::Tile& tile) const = 0;
-  virtual void keep(const kernels::Tile& tile, bool* keep) const = 0;  // row after row, cols apart
-  virtual void check(std::int64_t, std::int64_t, std::int64_t, std::int64_t) const {}
-};
-
 template <class T>
-Flash<T> flex_run(const Tensor<T>& q, const Tensor<T>& k, const Tensor<T>& v,
-                  std::shared_ptr<const FlexScore<T>> score, std::shared_ptr<const FlexMask> mask,
-                  const FlexOptions& options);
-// Plain attention options through the flex path: how the dispatcher's flex backend serves a call.
-template <class T>
-Tensor<T> flex_sdpa(const Tensor<T>& q, const Tensor<T>& k, const Tensor<T>& v,
-                    const AttentionOptions<T>& options);
-
-// While one lives, at() and item() of a tensor that a tape knows throw: a score function that captured it
-// would lose its gradient.
-template <class T>
-class NoCapturedReads {
- public:
-  NoCapturedReads();
-  ~NoCapturedReads();
-};
+Flash<T> flex_run(const Tensor<T>& q, const Tensor<T>& k, const Tensor<T>& v, FlexFunctions<T> functions,
+                  const AttentionOptions<T>& options);
 
 }  // namespace detail
 
-/// A score function with what it reads: score_mod(f, tensors…). f is called as f(score, b, h, q_idx, kv_idx,
-/// readers…). Bound float (double) tensors get gradients; bound int64 and bool tensors are read as they are.
-/// At most four reads a call.
+/// A score function with the tensors it reads: score_mod(f, tensors…). f is called as f(score, b, h, q_idx,
+/// kv_idx, readers…), and may read four elements of bound float (double) tensors, which get gradients; int64
+/// and bool tensors are read as they are.
 template <class F, class... B>
 struct ScoreMod {
   F f;
@@ -140,13 +116,14 @@ struct NoMaskMod {};
 namespace detail {
 
 template <class T, class F, class... B>
-class FlexScoreOf final : public FlexScore<T> {
+class FlexScore final : public kernels::ScoreEdit<T> {
  public:
-  explicit FlexScoreOf(ScoreMod<F, B...> mod) : mod_(std::move(mod)) {
-    std::int64_t first = 0;
+  explicit FlexScore(ScoreMod<F, B...> mod) : mod_(std::move(mod)) {
     std::size_t n = 0;
-    std::apply([&](const auto&... x) { (place(x, first, first_[n++]), ...); }, mod_.bound);
+    std::apply([&](const auto&... x) { (place(x, first_[n++]), ...); }, mod_.bound);
+    this->reads_scores = true;
   }
+  std::vector<Tensor<T>> bound;
   void edit(const kernels::Tile& t, T* S) const override {
     Reads reads;
     with_readers<0>(reads, [&](const auto&... reader) {
@@ -180,11 +157,11 @@ class FlexScoreOf final : public FlexScore<T> {
 
  private:
   template <class E>
-  void place(const Tensor<E>& x, std::int64_t& first, std::int64_t& own) {
+  void place(const Tensor<E>& x, std::int64_t& first) {
     static_assert(std::is_same_v<E, T> || !std::is_floating_point_v<E>,
                   "a bound tensor has the element type of q, k and v: convert it with to<>()");
-    own = first;
-    if constexpr (std::is_same_v<E, T>) this->bound.push_back(x), first += x.numel();
+    first = this->sum_count;
+    if constexpr (std::is_same_v<E, T>) bound.push_back(x), this->sum_count += x.numel();
   }
   template <int N, class Body>
   void with_readers(Reads& reads, const Body& body) const {
@@ -194,79 +171,65 @@ class FlexScoreOf final : public FlexScore<T> {
     (std::index_sequence_for<B...>{});
   }
   ScoreMod<F, B...> mod_;
-  std::array<std::int64_t, sizeof...(B) + 1> first_{};
+  std::array<std::int64_t, sizeof...(B) + 1> first_{};  // of each bound tensor's elements
 };
 
 template <class M>
-class FlexMaskOf : public FlexMask {
- public:
-  explicit FlexMaskOf(M mask) : mask_(std::move(mask)) {}
-  kernels::TileKind kind(const kernels::Tile& t) const override {
-    std::int64_t seen = 0;
-    for (std::int64_t r = 0; r < t.rows; ++r)
-      for (std::int64_t c = 0; c < t.cols; ++c) seen += mask_(t.b, t.h, t.i0 + r, t.j0 + c) ? 1 : 0;
-    return seen == 0                 ? kernels::TileKind::skip
-           : seen == t.rows * t.cols ? kernels::TileKind::full
-                                     : kernels::TileKind::partial;
-  }
-  void keep(const kernels::Tile& t, bool* keep) const override {
-    for (std::int64_t r = 0; r < t.rows; ++r)
-      for (std::int64_t c = 0; c < t.cols; ++c) *keep++ = mask_(t.b, t.h, t.i0 + r, t.j0 + c);
-  }
-
- protected:
-  M mask_;
-};
+kernels::TileKind mask_kind(const M& mask, const kernels::Tile& t) {
+  std::int64_t seen = 0;
+  for (std::int64_t r = 0; r < t.rows; ++r)
+    for (std::int64_t c = 0; c < t.cols; ++c) seen += mask(t.b, t.h, t.i0 + r, t.j0 + c) ? 1 : 0;
+  return seen == 0                 ? kernels::TileKind::skip
+         : seen == t.rows * t.cols ? kernels::TileKind::full
+                                   : kernels::TileKind::partial;
+}
 
 }  // namespace detail
 
-/// A mask function worked out for one length, so that tiles need not ask it again: which blocks of 32 x 32
-/// are hidden, which are wholly visible. B or H of 1 stands for a mask that does not depend on it.
+/// A mask function evaluated once for given lengths, so that the kernel need not call it for every tile: which
+/// blocks of 32 x 32 are hidden, and which wholly visible. B or H of 1 stands for a mask that does not depend on
+/// it. Throws ShapeError for negative sizes.
 template <class M>
-class BlockMask : public detail::FlexMaskOf<M> {
+class BlockMask {
  public:
-  static constexpr std::int64_t block = 32;
-  BlockMask(M mask, std::int64_t B, std::int64_t H, std::int64_t Lq, std::int64_t Lk)
-      : detail::FlexMaskOf<M>(std::move(mask)),
-        B_(B),
-        H_(H),
-        Lq_(Lq),
-        Lk_(Lk),
-        rows_((Lq + block - 1) / block),
-        cols_((Lk + block - 1) / block) {
-    kinds_.reserve(static_cast<std::size_t>(B * H * rows_ * cols_));
-    for (std::int64_t n = 0; n < B * H * rows_ * cols_; ++n) {
-      const std::int64_t i = n / cols_ % rows_ * block, j = n % cols_ * block;
-      kinds_.push_back(detail::FlexMaskOf<M>::kind({n / (cols_ * rows_) / H, n / (cols_ * rows_) % H, i,
-                                                    std::min(block, Lq - i), j, std::min(block, Lk - j), 0}));
+  static constexpr std::int64_t side = 32;
+  BlockMask(M function, std::int64_t B, std::int64_t H, std::int64_t Lq, std::int64_t Lk)
+      : mask(std::move(function)), shape{B, H, Lq, Lk} {
+    static_cast<void>(shape.numel("block_mask"));  // throws for negative sizes
+    Buffer<std::int64_t> kinds({B, H, blocks(Lq), blocks(Lk)}, "block_mask");
+    for (std::int64_t n = 0; n < kinds.numel(); ++n) {
+      const std::int64_t i = n / blocks(Lk) % blocks(Lq) * side, j = n % blocks(Lk) * side;
+      const std::int64_t bh = n / (blocks(Lk) * blocks(Lq)), rows = std::min(side, Lq - i),
+                         cols = std::min(side, Lk - j);
+      kinds[n] = static_cast<std::int64_t>(detail::mask_kind(mask, {bh / H, bh % H, i, rows, j, cols, 0}));
     }
+    kinds_ = std::move(kinds);
   }
-  kernels::TileKind kind(const kernels::Tile& t) const override {
+  kernels::TileKind kind(const kernels::Tile& t) const {
     bool any = false, all = true;
-    for (std::int64_t i = t.i0 / block; i <= (t.i0 + t.rows - 1) / block; ++i)
-      for (std::int64_t j = t.j0 / block; j <= (t.j0 + t.cols - 1) / block; ++j) {
-        const auto at = ((t.b % B_ * H_ + t.h % H_) * rows_ + i) * cols_ + j;
-        const kernels::TileKind kind = kinds_[static_cast<std::size_t>(at)];
+    for (std::int64_t i = t.i0 / side; i <= (t.i0 + t.rows - 1) / side; ++i)
+      for (std::int64_t j = t.j0 / side; j <= (t.j0 + t.cols - 1) / side; ++j) {
+        const std::int64_t bh = (shape[0] == 1 ? 0 : t.b) * shape[1] + (shape[1] == 1 ? 0 : t.h);
+        const auto kind =
+            static_cast<kernels::TileKind>(kinds_.data()[(bh * blocks(shape[2]) + i) * blocks(shape[3]) + j]);
         any |= kind != kernels::TileKind::skip, all &= kind == kernels::TileKind::full;
       }
     return !any ? kernels::TileKind::skip : all ? kernels::TileKind::full : kernels::TileKind::partial;
   }
-  void check(std::int64_t B, std::int64_t H, std::int64_t Lq, std::int64_t Lk) const override {
-    if (Lq == Lq_ && Lk == Lk_ && (B_ == 1 || B == B_) && (H_ == 1 || H == H_)) return;
-    throw ShapeError("flex_attention: a block mask built for " + Shape{B_, H_, Lq_, Lk_}.str() +
-                     " met scores of " + Shape{B, H, Lq, Lk}.str() +
-                     "; build one for this length (B and H may be 1)");
-  }
-  /// The share of blocks in which nothing may attend.
+  /// The fraction of blocks in which nothing may attend.
   double sparsity() const {
     std::int64_t hidden = 0;
-    for (kernels::TileKind kind : kinds_) hidden += kind == kernels::TileKind::skip;
-    return kinds_.empty() ? 0 : static_cast<double>(hidden) / static_cast<double>(kinds_.size());
+    for (std::int64_t n = 0; n < kinds_.numel(); ++n)
+      hidden += kinds_.data()[n] == static_cast<std::int64_t>(kernels::TileKind::skip);
+    return static_cast<double>(hidden) / static_cast<double>(std::max<std::int64_t>(kinds_.numel(), 1));
   }
 
+  M mask;
+  Shape shape;
+
  private:
-  std::int64_t B_, H_, Lq_, Lk_, rows_, cols_;
-  std::vector<kernels::TileKind> kinds_;
+  static std::int64_t blocks(std::int64_t length) { return length / side + (length % side != 0); }
+  Tensor<std::int64_t> kinds_;  // (B, H, blocks of queries, blocks of keys), TileKind as a number
 };
 template <class M>
 BlockMask<M> block_mask(M mask, std::int64_t B, std::int64_t H, std::int64_t Lq, std::int64_t Lk) {
@@ -275,49 +238,70 @@ BlockMask<M> block_mask(M mask, std::int64_t B, std::int64_t H, std::int64_t Lq,
 
 namespace detail {
 
-// Not std::make_shared, which would compile a counter of its own for each function.
-template <class Base>
-std::shared_ptr<const Base> shared_base(const Base* made) {
-  return std::shared_ptr<const Base>(made);
+template <class M>
+kernels::TileKind mask_kind(const BlockMask<M>& blocks, const kernels::Tile& t) {
+  return blocks.kind(t);
 }
+template <class M>
+const M& mask_function(const M& mask) {
+  return mask;
+}
+template <class M>
+const M& mask_function(const BlockMask<M>& blocks) {
+  return blocks.mask;
+}
+
+template <class T, class M>
+class FlexMask final : public kernels::ScoreEdit<T> {
+ public:
+  explicit FlexMask(M mask) : mask_(std::move(mask)) {}
+  kernels::TileKind kind(const kernels::Tile& t) const override { return mask_kind(mask_, t); }
+  void edit(const kernels::Tile& t, T* S) const override {
+    for (std::int64_t r = 0; r < t.rows; ++r)
+      for (std::int64_t c = 0; c < t.cols; ++c)
+        if (!mask_function(mask_)(t.b, t.h, t.i0 + r, t.j0 + c))
+          S[r * t.ld + c] = -std::numeric_limits<T>::infinity();
+  }
+
+ private:
+  M mask_;
+};
+
 template <class T, class F, class... B>
-std::shared_ptr<const FlexScore<T>> flex_score(const ScoreMod<F, B...>& mod) {
-  return shared_base<FlexScore<T>>(new FlexScoreOf<T, F, B...>(mod));
+void add_score(FlexFunctions<T>& functions, const ScoreMod<F, B...>& mod) {
+  auto* made = new FlexScore<T, F, B...>(mod);  // std::make_shared would compile a counter for each function
+  functions.score = std::shared_ptr<const kernels::ScoreEdit<T>>(made), functions.bound = made->bound;
 }
 template <class T, class F>
-std::shared_ptr<const FlexScore<T>> flex_score(const F& f) {
-  return flex_score<T>(score_mod(f));
+void add_score(FlexFunctions<T>& functions, const F& f) {
+  add_score<T>(functions, score_mod(f));
 }
 template <class T>
-std::shared_ptr<const FlexScore<T>> flex_score(const NoScoreMod&) {
-  return nullptr;
+void add_score(FlexFunctions<T>&, const NoScoreMod&) {}
+
+template <class T, class M>
+void add_mask(FlexFunctions<T>& functions, const M& mask) {
+  functions.visible = std::shared_ptr<const kernels::ScoreEdit<T>>(
+      static_cast<const kernels::ScoreEdit<T>*>(new FlexMask<T, M>(mask)));
+  if constexpr (requires { mask.sparsity(); }) functions.built_for = mask.shape;
 }
-template <class M>
-std::shared_ptr<const FlexMask> flex_mask(const BlockMask<M>& mask) {
-  return shared_base<FlexMask>(new BlockMask<M>(mask));
-}
-template <class M>
-std::shared_ptr<const FlexMask> flex_mask(const M& mask) {
-  return shared_base<FlexMask>(new FlexMaskOf<M>(mask));
-}
-inline std::shared_ptr<const FlexMask> flex_mask(const NoMaskMod&) { return nullptr; }
+template <class T>
+void add_mask(FlexFunctions<T>&, const NoMaskMod&) {}
 
 }  // namespace detail
 
-/// softmax(mask(score_mod(q kᵀ / √d_k))) v in one pass, O(L d) memory, differentiable by q, k, v and what the
-/// score function is bound to. Wholly masked tiles are skipped: their number is in the result. Shapes as
-/// flash_attention. Throws GradientError where the score function captured a tensor that a tape knows (bind
-/// it instead), and as flash_attention does.
+/// softmax(mask(score_mod(q kᵀ / √d_k))) v in one pass, with O(L d) memory, differentiable by q, k, v and the
+/// tensors bound to the score function. Wholly masked tiles are skipped; the result counts them. Shapes and
+/// options as flash_attention, but for dropout, which there is none of. Throws GradientError where the score
+/// function captured a tensor that a tape knows (bind it instead), ValueError for dropout_p > 0, and as
+/// flash_attention does.
 template <std::floating_point T, class F = NoScoreMod, class M = NoMaskMod>
 Flash<T> flex_attention(const Tensor<T>& q, const Tensor<T>& k, const Tensor<T>& v, const F& score = {},
-                        const M& mask = {}, const FlexOptions& options = {}) {
-  auto editing = detail::flex_score<T>(score);
-  if (editing != nullptr && q.rank() >= 2 && k.rank() >= 2 && q.size(-2) > 0 && k.size(-2) > 0) {
-    const detail::NoCapturedReads<T> watch;  // one score asked ahead, on this thread, which knows the tapes
-    T probe = 0;
-    editing->edit({0, 0, 0, 1, 0, 1, 1}, &probe);
-  }
-  return detail::flex_run(q, k, v, std::move(editing), detail::flex_mask(mask), options);
+                        const M& mask = {}, const AttentionOptions<std::type_identity_t<T>>& options = {}) {
+  detail::FlexFunctions<T> functions;
+  detail::add_score<T>(functions, score);
+  detail::add_mask<T>(functions, mask);
+  return detail::flex_run(q, k, v, std::move(functions), options);
 }
 
 }  // namespace tapehead

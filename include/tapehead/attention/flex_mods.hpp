@@ -10,7 +10,7 @@
 
 namespace tapehead {
 
-/// Both, or either, of several mask functions.
+/// A mask function that asks for all, or for any, of several others.
 template <class... M>
 auto and_masks(M... masks) {
   return [=](auto b, auto h, auto q, auto kv) { return (masks(b, h, q, kv) && ...); };
@@ -35,6 +35,8 @@ inline auto sliding_window(std::int64_t window) {
 }
 /// The first `prefix` keys for everyone, the rest causally.
 inline auto prefix_lm(std::int64_t prefix) {
+  if (prefix < 0)
+    throw ValueError("flex::prefix_lm: prefix " + std::to_string(prefix) + "; it must not be negative");
   return [prefix](auto, auto, auto q, auto kv) { return kv < prefix || kv <= q; };
 }
 /// Keys of the query's own document: ids (L,), or (B, L) with a row for each sequence of the batch.

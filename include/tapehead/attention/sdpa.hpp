@@ -10,20 +10,31 @@
 #include "tapehead/attention/attention.hpp"
 #include "tapehead/tensor/tensor.hpp"
 
-// One call, several kernels: scaled_dot_product_attention chooses, says what it chose and why, can be pinned,
-// and refuses where a pinned kernel cannot serve. Nothing falls back in silence.
+// One call, several implementations. The dispatcher chooses one, says which it chose and why, can be pinned to
+// one, and refuses a call that a pinned one cannot serve: it never falls back silently.
 
 namespace tapehead {
 
-/// math: attention(), the weights stored, differentiable any number of times. flash: flash_attention(). flex:
-/// flex_attention().
+/// math: attention(), which stores the weights and can be differentiated any number of times. flash:
+/// flash_attention(). flex: flex_attention() without functions, the same kernel but for dropout.
 enum class Backend { math, flash, flex };
 const char* backend_name(Backend backend);
 
-/// The arguments of torch.nn.functional.scaled_dot_product_attention under their names. attn_mask is a bool
-/// tensor (true = may attend) or a float one (added to the scaled scores), broadcasting to (…, Lq, Lk).
-/// is_causal is aligned top left; together with a mask, both hold. dropout_p > 0 needs a generator or the
-/// mask itself.
+/// attention(q, k, v, options).out by the first backend that can serve the call: flash, math, flex, unless
+/// sdpa_kernel names others. Throws ValueError with each listed backend's reason when none can.
+template <std::floating_point T>
+Tensor<T> dispatch_attention(const Tensor<T>& q, const Tensor<T>& k, const Tensor<T>& v,
+                             const AttentionOptions<std::type_identity_t<T>>& options = {});
+
+/// The same for the heads of one tensor, (…, Hq + 2 Hkv, L, d): by flash_attention_qkvpacked() where flash is
+/// chosen.
+template <std::floating_point T>
+Tensor<T> dispatch_attention_qkvpacked(const Tensor<T>& qkv, std::int64_t heads,
+                                       const AttentionOptions<std::type_identity_t<T>>& options = {});
+
+/// The arguments of torch.nn.functional.scaled_dot_product_attention under their names there, and the two that
+/// draw its dropout. attn_mask is a bool tensor (true = may attend) or a float one (added to the scaled
+/// scores), broadcasting to (…, Lq, Lk). is_causal is aligned top left; together with a mask, both hold.
 template <class T>
 struct SdpaOptions {
   std::variant<std::monostate, Tensor<bool>, Tensor<T>> attn_mask = {};
@@ -33,21 +44,29 @@ struct SdpaOptions {
   bool enable_gqa = false;
   TorchRandom* generator = nullptr;
   std::optional<Tensor<bool>> keep_mask = {};
+
+  operator AttentionOptions<T>() const {
+    AttentionOptions<T> o{.causal = is_causal,
+                          .scale = scale,
+                          .enable_gqa = enable_gqa,
+                          .dropout_p = dropout_p,
+                          .generator = generator,
+                          .keep_mask = keep_mask};
+    if (const auto* mask = std::get_if<Tensor<bool>>(&attn_mask)) o.mask = *mask;
+    if (const auto* bias = std::get_if<Tensor<T>>(&attn_mask)) o.bias = *bias;
+    return o;
+  }
 };
 
-/// softmax(q kᵀ · scale) v by the first backend that can serve the call: flash, math, flex, unless
-/// sdpa_kernel names others. Throws ValueError with each listed backend's reason when none can.
+/// softmax(q kᵀ · scale) v: dispatch_attention() with PyTorch's signature.
 template <std::floating_point T>
 Tensor<T> scaled_dot_product_attention(const Tensor<T>& q, const Tensor<T>& k, const Tensor<T>& v,
-                                       const SdpaOptions<std::type_identity_t<T>>& options = {});
+                                       const SdpaOptions<std::type_identity_t<T>>& options = {}) {
+  return dispatch_attention<T>(q, k, v, options);
+}
 
-/// The same for the heads of one tensor, (…, Hq + 2 Hkv, L, d): by flash_attention_qkvpacked() where flash is
-/// the choice.
-template <std::floating_point T>
-Tensor<T> scaled_dot_product_attention_qkvpacked(const Tensor<T>& qkv, std::int64_t heads,
-                                                 const SdpaOptions<std::type_identity_t<T>>& options = {});
-
-/// While it lives, on its thread: only these backends, in this order. Scopes nest, the innermost holds.
+/// While one lives, only these backends are used on its thread, in this order. Scopes nest; the innermost
+/// counts.
 class sdpa_kernel {
  public:
   sdpa_kernel(Backend backend) : sdpa_kernel(std::vector<Backend>{backend}) {}
@@ -67,7 +86,7 @@ template <std::floating_point T>
 std::string explain_sdpa(const Tensor<T>& q, const Tensor<T>& k, const Tensor<T>& v,
                          const SdpaOptions<std::type_identity_t<T>>& options = {});
 
-/// What the last call on this thread ran; nothing before the first.
+/// The backend that the last call on this thread ran; nothing before the first.
 std::optional<Backend> last_sdpa_backend();
 
 }  // namespace tapehead

@@ -234,7 +234,7 @@ TEST_CASE("attention: what does not fit is named") {
   CHECK(message<ValueError>([&] { attention(q, k, v, {.dropout_p = 0.5}); }).find("nothing to draw from") !=
         std::string::npos);
   CHECK(message<ValueError>([&] { attention(q, k, v, {.dropout_p = 1.5}); }) ==
-        "attention: dropout_p 1.5; it is a share, 0 to 1"sv);
+        "attention: dropout_p 1.5; it is a probability, so it must be in [0, 1]"sv);
   CHECK(message<ShapeError>([&] { attention_backward(q, k, v, q); }) ==
         "attention_backward: dO has shape (3, 4), the output (3, 2); they must be equal"sv);
 }

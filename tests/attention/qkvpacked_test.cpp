@@ -52,5 +52,5 @@ TEST_CASE("qkvpacked: what flash_attention gives for the parts, the gradient in 
             flash_attention_qkvpacked(qkv, heads);
           }).find("flash_attention_qkvpacked: qkv (2, 8, 5, 3) with") == 0);
   CHECK_THROWS_AS(flash_attention_qkvpacked(zeros<double>({8, 3}), 4), ShapeError);
-  CHECK_THROWS_AS(scaled_dot_product_attention_qkvpacked(zeros<double>({8, 3}), 4), ShapeError);
+  CHECK_THROWS_AS(dispatch_attention_qkvpacked(zeros<double>({8, 3}), 4), ShapeError);
 }

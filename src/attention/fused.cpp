@@ -20,19 +20,17 @@ namespace tapehead::detail {
 
 namespace {
 
-// Strides over (…, rows, elements): heads are the axis before, the batch the one before that. A packed array
-// is (rows, heads, elements).
+// Strides over (…, rows, elements): heads are the axis before, the batch the one before that.
 template <class E>
-kernels::HeadsView<E> by_strides(E* data, const Strides& strides, bool packed) {
+kernels::HeadsView<E> by_strides(E* data, const Strides& strides) {
   const int rank = strides.rank();
-  if (packed) return {data, 0, strides[1], strides[0], strides[2]};
   return {data, rank > 3 ? strides[rank - 4] : 0, rank > 2 ? strides[rank - 3] : 0, strides[rank - 2],
           strides[rank - 1]};
 }
 // x, broadcast to `whole`, as the kernel reads it.
 template <class E>
-kernels::HeadsView<const E> read(const Tensor<E>& x, const Shape& whole, bool packed = false) {
-  return by_strides<const E>(x.data(), broadcast_strides(x.shape(), x.strides(), whole), packed);
+kernels::HeadsView<const E> read(const Tensor<E>& x, const Shape& whole) {
+  return by_strides<const E>(x.data(), broadcast_strides(x.shape(), x.strides(), whole));
 }
 
 // A result, and where the kernel writes it. Its layout is that of the input `like`: where the heads of that
@@ -40,14 +38,14 @@ kernels::HeadsView<const E> read(const Tensor<E>& x, const Shape& whole, bool pa
 template <class T>
 class Output {
  public:
-  Output(const char* op, const Shape& shape, const Tensor<T>& like, bool packed)
-      : memory_(shape, op), shape_(shape), strides_(row_major(shape)), packed_(packed) {
+  Output(const char* op, const Shape& shape, const Tensor<T>& like)
+      : memory_(shape, op), shape_(shape), strides_(row_major(shape)) {
     const int rows = shape.rank() - 2, heads = rows - 1, of_rows = like.rank() - 2;
-    if (packed || heads < 0 || of_rows < 1 || like.strides()[of_rows] <= like.strides()[of_rows - 1]) return;
+    if (heads < 0 || of_rows < 1 || like.strides()[of_rows] <= like.strides()[of_rows - 1]) return;
     strides_[heads] = shape[rows + 1], strides_[rows] = shape[heads] * shape[rows + 1];
   }
   kernels::HeadsView<T> from_head(std::int64_t first) {
-    kernels::HeadsView<T> heads = by_strides<T>(memory_.data(), strides_, packed_);
+    kernels::HeadsView<T> heads = by_strides<T>(memory_.data(), strides_);
     heads.data += first * heads.head;
     return heads;
   }
@@ -60,7 +58,6 @@ class Output {
   Buffer<T> memory_;
   Shape shape_;
   Strides strides_;
-  bool packed_;
 };
 
 Shape front(const Shape& shape) { return Shape(shape.begin(), shape.end() - 2); }
@@ -143,14 +140,9 @@ class FusedRun {
         documents_(std::move(documents)),
         packed_(!documents_.q_starts.empty()) {
     if (in_.qkv) options_.enable_gqa = true;
-    packed_ ? set_packed_shapes() : set_shapes();
-    args_.d = in_.Q.size(-1), args_.dv = in_.V.size(-1);
-    args_.scale = static_cast<T>(options_.scale_for(args_.d));
-    if (options_.causal) {
-      const Align align = options_.align.value_or(packed_ ? Align::bottom_right : Align::top_left);
-      args_.band = {.right = 0, .bottom_right = align == Align::bottom_right};
-    }
-    check_options();
+    Q_ = heads_first(in_.Q), K_ = heads_first(in_.K), V_ = heads_first(in_.V);
+    set_shapes();
+    set_options();
     for (const Tensor<T>& x : inputs_with_gradients()) wanted_.push_back(is_recorded(x));
   }
 
@@ -172,9 +164,9 @@ class FusedRun {
 
   Flash<T> forward() {
     const Shape column = out_shape_.replaced(out_shape_.rank() - 1, 1);
-    Output<T> out(op_, out_shape_, in_.Q, packed_);
+    Output<T> out(op_, out_shape_, Q_);
     Buffer<T> max(column), sum(column), lse(column);
-    const auto rows = [&](Buffer<T>& x) { return by_strides<T>(x.data(), row_major(column), packed_); };
+    const auto rows = [&](Buffer<T>& x) { return by_strides<T>(x.data(), row_major(column)); };
     const Edits<T> edits(functions_, options_, scores_shape_);
     const kernels::TileCount tiles =
         kernels::flash_forward(arguments(edits), out.from_head(0), {rows(max), rows(sum)});
@@ -183,7 +175,7 @@ class FusedRun {
     constexpr T inf = std::numeric_limits<T>::infinity();
     for (std::int64_t i = 0; i < lse.numel(); ++i) lse[i] = max[i] == inf ? inf : max[i] + lse[i];
     out_ = std::move(out).tensor(), max_ = std::move(max), sum_ = std::move(sum);
-    return {out_, Tensor<T>(std::move(lse)).squeeze(-1), tiles.total, tiles.skipped};
+    return {rows_first(out_), rows_first(Tensor<T>(std::move(lse))).squeeze(-1), tiles.total, tiles.skipped};
   }
 
   // In the order of inputs_with_gradients(). Those that no tape knew in the forward pass are left empty.
@@ -196,25 +188,24 @@ class FusedRun {
     to.totals = edits.totals;
     std::optional<Output<T>> dQ, dK, dV, dqkv;
     if (in_.qkv) {
-      dqkv.emplace(op_, in_.qkv->shape(), *in_.qkv, packed_);
-      to.q = dqkv->from_head(0), to.k = dqkv->from_head(args_.Hq),
+      dqkv.emplace(op_, in_.qkv->shape(), *in_.qkv);
+      to.q = dqkv->from_head(0), to.k = dqkv->from_head(args_.Hq);
       to.v = dqkv->from_head(args_.Hq + args_.Hkv);
     } else {
-      if (wanted_[0]) to.q = dQ.emplace(op_, q_shape_, in_.Q, packed_).from_head(0);
-      if (wanted_[1]) to.k = dK.emplace(op_, k_shape_, in_.K, packed_).from_head(0);
-      if (wanted_[2]) to.v = dV.emplace(op_, v_shape_, in_.V, packed_).from_head(0);
+      if (wanted_[0]) to.q = dQ.emplace(op_, q_shape_, Q_).from_head(0);
+      if (wanted_[1]) to.k = dK.emplace(op_, k_shape_, K_).from_head(0);
+      if (wanted_[2]) to.v = dV.emplace(op_, v_shape_, V_).from_head(0);
     }
     Buffer<T> dsinks(options_.sinks ? front(scores_shape_) : Shape{0});
     if (options_.sinks) to.sinks = {dsinks.data(), args_.Hq, 1, 0, 1};
     const Shape column = max_.shape();
-    kernels::flash_backward(arguments(edits),
-                            {read(out_, out_shape_, packed_),
-                             {read(max_, column, packed_), read(sum_, column, packed_)},
-                             read(dO, out_shape_, packed_)},
-                            to);
+    kernels::flash_backward(
+        arguments(edits),
+        {read(out_, out_shape_), {read(max_, column), read(sum_, column)}, read(heads_first(dO), out_shape_)},
+        to);
 
-    const auto finished = [](std::optional<Output<T>>& d, const Tensor<T>& x) {
-      return d ? sum_to(std::move(*d).tensor(), x.shape()) : Tensor<T>();
+    const auto finished = [this](std::optional<Output<T>>& d, const Tensor<T>& x) {
+      return d ? sum_to(rows_first(std::move(*d).tensor()), x.shape()) : Tensor<T>();
     };
     std::vector<Tensor<T>> all;
     if (in_.qkv)
@@ -229,10 +220,13 @@ class FusedRun {
   }
 
  private:
+  // Packed tensors (total, H, d) as the kernel takes them, (H, total, d), and back.
+  Tensor<T> heads_first(const Tensor<T>& x) const { return packed_ ? detach(x).transpose(0, 1) : x; }
+  Tensor<T> rows_first(const Tensor<T>& x) const { return packed_ ? x.transpose(0, 1) : x; }
+
   void set_shapes() {
-    const auto& [Q, K, V, qkv] = in_;
-    check_attention(op_, Q, K, V, options_.enable_gqa);
-    Shape lead = front(Q.shape()), kv_lead = broadcast_shapes(op_, front(K.shape()), front(V.shape()));
+    check_attention(op_, Q_, K_, V_, options_.enable_gqa);
+    Shape lead = front(Q_.shape()), kv_lead = broadcast_shapes(op_, front(K_.shape()), front(V_.shape()));
     if (options_.enable_gqa) {  // the batch axes broadcast; the head axes keep their own counts
       const int heads = lead.rank() - 1, kv_heads = kv_lead.rank() - 1;
       const Shape batch = broadcast_shapes(op_, lead.without(heads), kv_lead.without(kv_heads));
@@ -245,35 +239,22 @@ class FusedRun {
         lead.rank() <= 2,
         "{}: Q {}, K {}, V {}: {} axes in front of (L, d); the fused kernel takes batch and heads, "
         "attention() any number",
-        op_, Q.shape(), K.shape(), V.shape(), lead.rank());
+        op_, Q_.shape(), K_.shape(), V_.shape(), lead.rank());
     args_.B = lead.rank() > 1 ? lead[0] : 1;
     args_.Hq = lead.rank() > 0 ? lead[lead.rank() - 1] : 1;
     args_.Hkv = kv_lead.rank() > 0 ? kv_lead[kv_lead.rank() - 1] : 1;
-    args_.Lq = Q.size(-2), args_.Lk = K.size(-2);
-    q_shape_ = extended(lead, args_.Lq, Q.size(-1)), k_shape_ = extended(kv_lead, args_.Lk, Q.size(-1));
-    v_shape_ = extended(kv_lead, args_.Lk, V.size(-1)), out_shape_ = extended(lead, args_.Lq, V.size(-1));
+    args_.Lq = Q_.size(-2), args_.Lk = K_.size(-2), args_.d = Q_.size(-1), args_.dv = V_.size(-1);
+    q_shape_ = extended(lead, args_.Lq, args_.d), k_shape_ = extended(kv_lead, args_.Lk, args_.d);
+    v_shape_ = extended(kv_lead, args_.Lk, args_.dv), out_shape_ = extended(lead, args_.Lq, args_.dv);
     scores_shape_ = extended(lead, args_.Lq, args_.Lk);
-  }
-
-  void set_packed_shapes() {
-    const auto& [Q, K, V, qkv] = in_;
-    require<ShapeError>(Q.rank() == 3 && K.rank() == 3 && V.rank() == 3,
-                        "{}: q {}, k {}, v {}; packed buffers are (total, H, d)", op_, Q.shape(), K.shape(),
-                        V.shape());
-    check_attention(op_, Q.transpose(0, 1), K.transpose(0, 1), V.transpose(0, 1), true);
-    require<ShapeError>(options_.enable_gqa || Q.size(1) == K.size(1),
-                        "{}: {} query heads on {} key heads; set .enable_gqa for grouped heads", op_,
-                        Q.size(1), K.size(1));
-    args_.B = static_cast<std::int64_t>(documents_.q_starts.size()) - 1;
-    args_.Hq = Q.size(1), args_.Hkv = K.size(1);
-    args_.Lq = longest(documents_.q_starts), args_.Lk = longest(documents_.k_starts);
+    if (!packed_) return;
     args_.q_starts = documents_.q_starts.data(), args_.k_starts = documents_.k_starts.data();
-    q_shape_ = Q.shape(), k_shape_ = K.shape(), v_shape_ = V.shape(),
-    out_shape_ = {Q.size(0), Q.size(1), V.size(2)};
+    args_.B = static_cast<std::int64_t>(documents_.q_starts.size()) - 1;
+    args_.Lq = longest(documents_.q_starts), args_.Lk = longest(documents_.k_starts);
     scores_shape_ = {args_.B, args_.Hq, args_.Lq, args_.Lk};
   }
 
-  void check_options() {
+  void set_options() {
     const AttentionOptions<T>& o = options_;
     require<ValueError>(
         o.empty_rows == EmptyRows::zero,
@@ -282,6 +263,11 @@ class FusedRun {
     if (o.bias) check_scores_operand(op_, "bias", o.bias->shape(), scores_shape_);
     if (o.mask) check_scores_operand(op_, "mask", o.mask->shape(), scores_shape_);
     if (o.sinks) sink_logits(op_, detach(*o.sinks), scores_shape_);
+    args_.scale = static_cast<T>(o.scale_for(args_.d));
+    if (o.causal) {
+      const Align align = o.align.value_or(packed_ ? Align::bottom_right : Align::top_left);
+      args_.band = {.right = 0, .bottom_right = align == Align::bottom_right};
+    }
     check_dropout(op_, o.dropout_p, o.keep_mask, o.generator, scores_shape_);
     functions_.check(args_.B, args_.Hq, args_.Lq, args_.Lk);
     args_.dropout.p = o.dropout_p;
@@ -291,8 +277,8 @@ class FusedRun {
 
   kernels::FlashArgs<T> arguments(const Edits<T>& edits) const {
     kernels::FlashArgs<T> args = args_;
-    args.q = read(in_.Q, q_shape_, packed_), args.k = read(in_.K, k_shape_, packed_);
-    args.v = read(in_.V, v_shape_, packed_), args.edits = edits.list;
+    args.q = read(Q_, q_shape_), args.k = read(K_, k_shape_), args.v = read(V_, v_shape_);
+    args.edits = edits.list;
     if (options_.keep_mask && args.dropout.p > 0)
       args.dropout.keep = read(*options_.keep_mask, scores_shape_);
     if (options_.sinks)  // a view: the elements belong to options_
@@ -319,6 +305,7 @@ class FusedRun {
 
   const char* op_;
   FusedInputs<T> in_;
+  Tensor<T> Q_, K_, V_;  // of in_, heads first
   AttentionOptions<T> options_;
   FlexFunctions<T> functions_;
   Documents documents_;

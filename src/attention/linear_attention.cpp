@@ -34,23 +34,12 @@ Tensor<T> feature(const Tensor<T>& x, const Tensor<T>& shift) {
   return where(x > 0, x + 1, exp(clamp(x, -std::numeric_limits<T>::infinity(), 0) - shift));
 }
 
-// The largest shift among the keys of each query, (…, Lq, 1), or among all keys, (…, 1, 1).
+// The largest shift of the keys that each query of a causal piece sees: (…, n, 1).
 template <class T>
-Tensor<T> largest_shift(const Tensor<T>& shifts, bool causal) {
-  if (!causal) return max(shifts, -2, true);
-  const Tensor<bool> later = ~causal_mask(shifts.size(-2));
-  const Tensor<T> rows =
-      broadcast_to(mT(shifts), shifts.shape().replaced(shifts.rank() - 1, shifts.size(-2)));
-  return max(masked_fill(rows, later, -std::numeric_limits<T>::infinity()), -1, true);
-}
-
-// φ(q_i)·φ(k_j) e^-largest_i for all pairs: (…, Lq, Lk), q being scaled features. 0 where causal hides the key.
-template <class T>
-Tensor<T> pairs(const Tensor<T>& q, const Tensor<T>& K, const Tensor<T>& shifts, const Tensor<T>& largest,
-                bool causal) {
-  const Tensor<T> A = matmul(q, mT(feature(K, shifts)));
-  const Tensor<T> factors = exp(clamp(mT(shifts) - largest, -std::numeric_limits<T>::infinity(), 0));
-  return causal ? tril(A * factors) : A * factors;
+Tensor<T> largest_so_far(const Tensor<T>& shifts) {
+  const std::int64_t n = shifts.size(-2);
+  const Tensor<T> rows = broadcast_to(mT(shifts), shifts.shape().replaced(shifts.rank() - 1, n));
+  return max(masked_fill(rows, ~causal_mask(n), -std::numeric_limits<T>::infinity()), -1, true);
 }
 
 template <class T>
@@ -98,7 +87,7 @@ Tensor<T> linear_attention(const Tensor<T>& Q, const Tensor<T>& K, const Tensor<
   const Tensor<T> q = feature(Q, shift_of(Q)), shifts = shift_of(K);
   if (K.size(-2) == 0) return matmul(matmul(q, mT(K)), V);  // no key: zeros
   if (!causal) {
-    const Sums<T> all(K, V, largest_shift(shifts, false));
+    const Sums<T> all(K, V, max(shifts, -2, true));
     return normalised(matmul(q, all.kv), sum(q * all.k, -1, true));
   }
   std::vector<Tensor<T>> out;
@@ -108,9 +97,10 @@ Tensor<T> linear_attention(const Tensor<T>& Q, const Tensor<T>& K, const Tensor<
       return slice(x, -2, at, std::min(chunk, Q.size(-2) - at) + at);
     };
     const Tensor<T> q_i = part(q), k_i = part(K), v_i = part(V), shifts_i = part(shifts);
-    Tensor<T> largest = largest_shift(shifts_i, true);
+    Tensor<T> largest = largest_so_far(shifts_i);
     if (before) largest = maximum(largest, before->shift);
-    const Tensor<T> A = pairs(q_i, k_i, shifts_i, largest, true);
+    const Tensor<T> factors = exp(clamp(mT(shifts_i) - largest, -std::numeric_limits<T>::infinity(), 0));
+    const Tensor<T> A = tril(matmul(q_i, mT(feature(k_i, shifts_i))) * factors);  // φ(q)·φ(k) e^-largest
     Tensor<T> weighted = matmul(A, v_i), total = sum(A, -1, true);
     if (before) {
       const Tensor<T> factor = exp(before->shift - largest);
@@ -118,27 +108,15 @@ Tensor<T> linear_attention(const Tensor<T>& Q, const Tensor<T>& K, const Tensor<
       total = total + sum(q_i * before->k, -1, true) * factor;
     }
     out.push_back(normalised(weighted, total));
-    const Tensor<T> all = largest_shift(shifts_i, false);
+    const Tensor<T> all = max(shifts_i, -2, true);
     before ? before->add(k_i, v_i, all) : void(before.emplace(k_i, v_i, all));
   }
   return cat(out, -2);
 }
 
-template <std::floating_point T>
-Tensor<T> linear_attention_quadratic(const Tensor<T>& Q, const Tensor<T>& K, const Tensor<T>& V,
-                                     bool causal) {
-  check(Q, K, V, causal);
-  const Tensor<T> q = feature(Q, shift_of(Q)), shifts = shift_of(K);
-  if (K.size(-2) == 0) return matmul(matmul(q, mT(K)), V);
-  const Tensor<T> A = pairs(q, K, shifts, largest_shift(shifts, causal), causal);
-  return matmul(normalised(A, sum(A, -1, true)), V);
-}
-
-#define TAPEHEAD_LINEAR(T)                                                                        \
-  template Tensor<T> linear_attention(const Tensor<T>&, const Tensor<T>&, const Tensor<T>&, bool, \
-                                      std::int64_t);                                              \
-  template Tensor<T> linear_attention_quadratic(const Tensor<T>&, const Tensor<T>&, const Tensor<T>&, bool);
-TAPEHEAD_LINEAR(float)
-TAPEHEAD_LINEAR(double)
+template Tensor<float> linear_attention(const Tensor<float>&, const Tensor<float>&, const Tensor<float>&,
+                                        bool, std::int64_t);
+template Tensor<double> linear_attention(const Tensor<double>&, const Tensor<double>&, const Tensor<double>&,
+                                         bool, std::int64_t);
 
 }  // namespace tapehead

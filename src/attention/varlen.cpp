@@ -39,9 +39,11 @@ Flash<T> flash_attention_varlen(const Tensor<T>& q, const Tensor<T>& k, const Te
                                 const Tensor<std::int64_t>& cu_seqlens_q,
                                 const Tensor<std::int64_t>& cu_seqlens_k,
                                 const AttentionOptions<std::type_identity_t<T>>& options) {
-  const auto rows = [](const Tensor<T>& x) { return x.rank() > 0 ? x.size(0) : 0; };
-  detail::Documents documents{starts("cu_seqlens_q", cu_seqlens_q, rows(q)),
-                              starts("cu_seqlens_k", cu_seqlens_k, rows(k))};
+  require<ShapeError>(q.rank() == 3 && k.rank() == 3 && v.rank() == 3,
+                      "{}: q {}, k {}, v {}; packed buffers are (total, H, d)", varlen_op.name, q.shape(),
+                      k.shape(), v.shape());
+  detail::Documents documents{starts("cu_seqlens_q", cu_seqlens_q, q.size(0)),
+                              starts("cu_seqlens_k", cu_seqlens_k, k.size(0))};
   require<ShapeError>(documents.q_starts.size() == documents.k_starts.size(),
                       "{}: cu_seqlens_q counts {} documents and cu_seqlens_k {}", varlen_op.name,
                       documents.q_starts.size() - 1, documents.k_starts.size() - 1);

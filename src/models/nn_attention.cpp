@@ -6,7 +6,6 @@
 #include <limits>
 
 #include "tapehead/attention/flash.hpp"
-#include "tapehead/attention/flex.hpp"
 #include "tapehead/attention/linear_attention.hpp"
 #include "tapehead/attention/sdpa.hpp"
 #include "tapehead/kernels/error.hpp"
@@ -59,7 +58,8 @@ Tensor<T> attend(Implementation how, const Tensor<T>& Q, const Tensor<T>& K, con
                  const AttentionOptions<std::type_identity_t<T>>& options) {
   if (how == Implementation::eager) return attention(Q, K, V, options).out;
   if (how == Implementation::flash) return flash_attention(Q, K, V, options).out;
-  if (how == Implementation::flex) return flex_attention(Q, K, V, NoScoreMod{}, NoMaskMod{}, options).out;
+  std::optional<sdpa_kernel> pinned;
+  if (how == Implementation::flex) pinned.emplace(Backend::flex);
   return dispatch_attention(Q, K, V, options);
 }
 

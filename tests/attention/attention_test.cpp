@@ -7,20 +7,13 @@
 #include <string>
 #include <vector>
 
-#include "tapehead/tapehead.hpp"
-#include "testing.hpp"
+#include "attention/rungs.hpp"
 
 using namespace tapehead;
+using namespace rungs;
 using testing::message;
 
 namespace {
-
-// Rungs that compute the same formula in another order differ by rounding alone: a few ε for sums of a few
-// dozen terms.
-constexpr double rung_tolerance = 1e-13;
-bool close(const Tensor<double>& a, const Tensor<double>& b) {
-  return a.shape() == b.shape() && allclose(a, b, rung_tolerance, rung_tolerance);
-}
 
 struct Problem {
   std::string name;
@@ -65,6 +58,29 @@ std::vector<Problem> problems() {
                  {2, 5, 4},
                  {2, 5, 7},
                  {.dropout_p = 0.4, .keep_mask = attention_keep_mask({2, 3, 5}, 0.4, 9)}});
+  all.push_back({"sinks", {2, 3, 5, 4}, {2, 3, 7, 4}, {2, 3, 7, 6}, {.sinks = rng.randn({3})}});
+  all.push_back({"a sink for each batch and head, and empty rows",
+                 {2, 4, 5, 4},
+                 {2, 2, 3, 4},
+                 {2, 2, 3, 6},
+                 {.bias = rng.randn({5, 3}),
+                  .sinks = rng.randn({2, 4}),
+                  .causal = true,
+                  .align = Align::bottom_right,
+                  .enable_gqa = true}});
+  all.push_back({"one sink of a matrix, no keys", {2, 4}, {0, 4}, {0, 3}, {.sinks = scalar(0.5)}});
+  all.push_back({"sinks, one of them without weight",
+                 {2, 5, 4},
+                 {2, 7, 4},
+                 {2, 7, 6},
+                 {.sinks = Tensor<double>{-inf, 2}}});
+  all.push_back(
+      {"sinks and dropout",
+       {2, 3, 4},
+       {2, 5, 4},
+       {2, 5, 7},
+       {.sinks = rng.randn({2}), .dropout_p = 0.4, .keep_mask = attention_keep_mask({2, 3, 5}, 0.4, 9)}});
+  all.push_back({"keys of no width", {3, 0}, {5, 0}, {5, 2}, {}});
   all.push_back({"one key", {3, 4}, {1, 4}, {1, 2}, {}});
   all.push_back({"one query", {1, 4}, {11, 4}, {11, 2}, {}});
   all.push_back({"no keys", {2, 4}, {0, 4}, {0, 3}, {}});
@@ -75,7 +91,7 @@ std::vector<Problem> problems() {
 
 struct Gradients3 {
   Tensor<double> out, dQ, dK, dV;
-  std::optional<Tensor<double>> d_bias;
+  std::optional<Tensor<double>> d_bias, d_sinks;
 };
 
 template <class F>
@@ -84,9 +100,11 @@ Gradients3 by_tape(const Tensor<double>& Q, const Tensor<double>& K, const Tenso
   Tape<double> tape;
   tape.watch({Q, K, V});
   if (options.bias) tape.watch(*options.bias);
+  if (options.sinks) tape.watch(*options.sinks);
   const Tensor<double> out = f();
   auto grad = tape.backward(out, dO);
-  return {out, grad[Q], grad[K], grad[V], options.bias ? std::optional(grad[*options.bias]) : std::nullopt};
+  const auto of = [&](const auto& x) { return x ? std::optional(grad[*x]) : std::nullopt; };
+  return {out, grad[Q], grad[K], grad[V], of(options.bias), of(options.sinks)};
 }
 
 }  // namespace
@@ -106,6 +124,7 @@ TEST_CASE(
     CHECK(close(tape.dV, hand.dV));
     CHECK(close(hand.D, sum(hand.dA * hand.A, -1, true)));
     if (p.options.bias) CHECK(close(*tape.d_bias, *hand.d_bias));
+    if (p.options.sinks) CHECK(close(*tape.d_sinks, *hand.d_sinks));
 
     const auto fused =
         by_tape(Q, K, V, dO, p.options, [&] { return flash_attention(Q, K, V, p.options).out; });
@@ -114,8 +133,9 @@ TEST_CASE(
     CHECK(close(tape.dK, fused.dK));
     CHECK(close(tape.dV, fused.dV));
     if (p.options.bias) CHECK(close(*tape.d_bias, *fused.d_bias));
+    if (p.options.sinks) CHECK(close(*tape.d_sinks, *fused.d_sinks));
 
-    const bool composes = !p.options.bias && !p.options.scale && !p.options.enable_gqa &&
+    const bool composes = !p.options.bias && !p.options.sinks && !p.options.scale && !p.options.enable_gqa &&
                           p.options.dropout_p == 0 && p.k[p.k.rank() - 2] > 0;
     if (!composes) continue;
     std::optional<Tensor<bool>> mask = p.options.mask;
@@ -128,22 +148,6 @@ TEST_CASE(
     CHECK(close(tape.dQ, composed.dQ));
     CHECK(close(tape.dK, composed.dK));
     CHECK(close(tape.dV, composed.dV));
-  }
-}
-
-TEST_CASE("composed: matmul and softmax are the operations of the same names, values and gradients") {
-  NumpyRandom rng(5);
-  const Tensor<double> A = rng.randn({2, 3, 4}), B = rng.randn({2, 4, 5}), dC = rng.randn({2, 3, 5});
-  Tape<double> tape;
-  tape.watch({A, B});
-  auto slow = tape.backward(composed::matmul(A, B), dC), fast = tape.backward(matmul(A, B), dC);
-  CHECK(close(composed::matmul(A, B), matmul(A, B)));
-  CHECK(close(slow[A], fast[A]));
-  CHECK(close(slow[B], fast[B]));
-  for (int axis : {0, 1, -1}) {
-    const Tensor<double> dA = rng.randn({2, 3, 4});
-    CHECK(close(composed::softmax(A, axis), softmax(A, axis)));
-    CHECK(close(tape.backward(composed::softmax(A, axis), dA)[A], tape.backward(softmax(A, axis), dA)[A]));
   }
 }
 
@@ -239,36 +243,6 @@ TEST_CASE("attention: what does not fit is named") {
         "attention_backward: dO has shape (3, 4), the output (3, 2); they must be equal"sv);
 }
 
-TEST_CASE("masks: causal, padding, documents, windows, prefix, and their combinations") {
-  CHECK(equal(causal_mask(3), tril(full<bool>({3, 3}, true))));
-  CHECK(equal(causal_mask(2, 4, Align::bottom_right),
-              Tensor<bool>{{true, true, true, false}, {true, true, true, true}}));
-  CHECK(padding_mask({2, 0}, 3).to_vector() == std::vector<bool>{true, true, false, false, false, false});
-  CHECK(equal(document_mask(Tensor<std::int64_t>{0, 0, 1}),
-              Tensor<bool>{{true, true, false}, {true, true, false}, {false, false, true}}));
-  CHECK(document_mask(Tensor<std::int64_t>{{0, 1}}).shape() == Shape{1, 1, 2, 2});
-  CHECK(equal(sliding_window_mask(3, 2),
-              Tensor<bool>{{true, false, false}, {true, true, false}, {false, true, true}}));
-  CHECK(equal(prefix_mask(3, 2), Tensor<bool>{{true, true, false}, {true, true, false}, {true, true, true}}));
-  CHECK(equal(causal_mask(4) & ~sliding_window_mask(4, 1), tril(full<bool>({4, 4}, true), -1)));
-  CHECK(message<ValueError>([] { padding_mask({4}, 3); }) ==
-        "padding_mask: length 4 of sequence 0; it must be in 0 to 3"sv);
-  CHECK(message<ValueError>([] { sliding_window_mask(3, 0); }).find("window 0") != std::string::npos);
-  CHECK(message<ShapeError>([] {
-          document_mask(zeros<std::int64_t>({1, 2, 3}));
-        }).find("ids of shape (1, 2, 3)") != std::string::npos);
-}
-
-TEST_CASE("attention: a window of W counts the query's own key; packed documents do not see each other") {
-  const Tensor<double> zero = zeros<double>({4, 1});
-  CHECK(attention(zero, zero, Tensor<double>{{1}, {2}, {3}, {4}}, {.mask = sliding_window_mask(4, 2)})
-            .out.to_vector() == std::vector<double>{1, 1.5, 2.5, 3.5});
-  const Tensor<double> five = zeros<double>({5, 1});
-  CHECK(attention(five, five, Tensor<double>{{1}, {2}, {3}, {10}, {20}},
-                  {.mask = document_mask(Tensor<std::int64_t>{0, 0, 0, 1, 1}), .causal = true})
-            .out.to_vector() == std::vector<double>{1, 1.5, 2, 10, 15});
-}
-
 TEST_CASE("attention: transposed and expanded inputs are read by their strides") {
   const Tensor<double> stored{{{1}, {10}}, {{2}, {20}}};  // (L, H, d)
   const Tensor<double> q = zeros<double>({2, 1, 1}), k = broadcast_to(zeros<double>({1, 1, 1}), {2, 2, 1});
@@ -312,4 +286,47 @@ TEST_CASE("self-attention: dropout is on while training and off in evaluation") 
   attn.eval();
   CHECK(equal(attn(x), attn(x)));
   CHECK_THROWS_AS(attention(x, x, x, {.dropout_p = -0.1f}), ValueError);
+}
+
+TEST_CASE("attention: third order, with one tensor as queries, keys, values, bias and sinks") {
+  NumpyRandom rng(9);
+  const Tensor<double> x = rng.randn({3, 3}), u = rng.randn({3, 3}), w = rng.randn({3, 3});
+  const auto plain = [&](const auto& t) { return sum(attention(t, t, t).out * w); };
+  CHECK(third_order_error(plain, x, u) < 1e-6);
+  const auto with_options = [&](const auto& t) {
+    return sum(attention(t, t, t, {.bias = t, .sinks = sum(t), .causal = true}).out * w);
+  };
+  CHECK(third_order_error(with_options, x, u) < 1e-6);
+}
+
+TEST_CASE("attention: keys of no width have scores of 0 and are averaged") {
+  const Tensor<double> q = zeros<double>({2, 0}), v{{1}, {3}};
+  const std::vector<double> mean{2, 2};
+  CHECK(attention(q, q, v).out.to_vector() == mean);
+  CHECK(attention_backward(q, q, v, ones<double>({2, 1})).O.to_vector() == mean);
+  CHECK(composed::attention(q, q, v).to_vector() == mean);
+  CHECK(flash_attention(q, q, v).out.to_vector() == mean);
+  CHECK(flex_attention(q, q, v).out.to_vector() == mean);
+  CHECK(scaled_dot_product_attention(q, q, v).to_vector() == mean);
+  const Tensor<double> packed = zeros<double>({2, 1, 0});
+  CHECK(flash_attention_varlen(packed, packed, v.reshape({2, 1, 1}), {0, 2}, {0, 2}).out.to_vector() == mean);
+}
+
+TEST_CASE("attention: a dropout probability is in [0, 1], in the mask too") {
+  for (double p : {-0.1, 1.1, std::nan("")}) {
+    CHECK_THROWS_AS(attention_keep_mask({2, 2}, p, 1), ValueError);
+    CHECK_THROWS_AS(
+        attention(ones<double>({2, 2}), ones<double>({2, 2}), ones<double>({2, 2}), {.dropout_p = p}),
+        ValueError);
+  }
+}
+
+TEST_CASE("attention: sinks that do not fit the heads are named") {
+  const Tensor<double> x = zeros<double>({2, 3, 4});
+  for (const auto& call :
+       {+[](const Tensor<double>&y, const Tensor<double>&s) { attention(y, y, y, {.sinks = s}); },
+        +[](const Tensor<double>&y, const Tensor<double>&s) { flash_attention(y, y, y, {.sinks = s}); }})
+    CHECK(message<ShapeError>([&] {
+            call(x, zeros<double>({3}));
+          }).find("a row of sinks of shape (3, 1, 1) does not broadcast") != std::string::npos);
 }

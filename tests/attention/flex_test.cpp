@@ -1,60 +1,17 @@
-// The fused family on top of the kernel: score and mask functions, the dispatcher, packed buffers. Each is
-// held to attention() with the same thing written as a mask or a bias, or to operations on the tape.
+// Score and mask functions on the fused kernel, compared with attention() with the same thing written as a mask or a
+// bias, or with operations on the tape.
+#include "tapehead/attention/flex.hpp"
+
 #include <cmath>
 #include <limits>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "tapehead/tapehead.hpp"
-#include "testing.hpp"
+#include "attention/rungs.hpp"
 
 using namespace tapehead;
+using namespace rungs;
 using testing::message;
-
-namespace {
-
-constexpr double rung_tolerance = 1e-13;  // another order of the same few dozen additions
-bool close(const Tensor<double>& a, const Tensor<double>& b) {
-  return a.shape() == b.shape() && allclose(a, b, rung_tolerance, rung_tolerance);
-}
-
-struct Inputs {
-  Tensor<double> q, k, v, dO;
-  Inputs(std::int64_t B, std::int64_t Hq, std::int64_t Hkv, std::int64_t Lq, std::int64_t Lk, std::int64_t d,
-         std::int64_t dv) {
-    NumpyRandom rng(17);
-    q = rng.randn({B, Hq, Lq, d}), k = rng.randn({B, Hkv, Lk, d}), v = rng.randn({B, Hkv, Lk, dv}),
-    dO = rng.randn({B, Hq, Lq, dv});
-  }
-};
-
-// Output and gradients of q, k, v and `more`, under a tape.
-template <class F>
-std::vector<Tensor<double>> results(const Inputs& in, const std::vector<Tensor<double>>& more, const F& f) {
-  Tape<double> tape;
-  tape.watch({in.q, in.k, in.v});
-  tape.watch(more);
-  const Tensor<double> out = f();
-  const auto grad = tape.backward(out, in.dO);
-  std::vector<Tensor<double>> all{out, grad[in.q], grad[in.k], grad[in.v]};
-  for (const auto& x : more) all.push_back(grad[x]);
-  return all;
-}
-
-void hold(const std::vector<Tensor<double>>& a, const std::vector<Tensor<double>>& b) {
-  REQUIRE(a.size() == b.size());
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    CAPTURE(i);
-    CHECK(close(a[i], b[i]));
-  }
-}
-
-Tensor<double> distances(std::int64_t Lq, std::int64_t Lk) {  // q - kv
-  return unsqueeze(arange<double>(static_cast<double>(Lq)), 1) - arange<double>(static_cast<double>(Lk));
-}
-
-}  // namespace
 
 TEST_CASE("flex: without functions it is attention; masks are masks") {
   const Inputs in(2, 3, 3, 130, 70, 5, 4);
@@ -213,162 +170,55 @@ TEST_CASE("flex: what it refuses, and what it says") {
   CHECK(slope.item() == 0.5);  // the watch ended with the call
 }
 
-TEST_CASE("fused gradients are values: differentiated again they throw and name the operation") {
-  NumpyRandom rng(1);
-  const Tensor<double> q = rng.randn({3, 2}), k = rng.randn({4, 2}), v = rng.randn({4, 2});
-  Tape<double> outer;
-  outer.watch(q);
-  Tape<double> inner;
-  inner.watch({q, k, v});
-  const auto dQ = inner.backward(sum(flash_attention(q, k, v).out))[q];
-  CHECK(dQ.shape() == q.shape());
-  CHECK(message<GradientError>([&] {
-          outer.backward(sum(dQ));
-        }).find("flash_attention: the fused kernel has no second derivative") != std::string::npos);
-  const auto again = inner.backward(sum(scaled_dot_product_attention(q, k, v)))[q];
-  CHECK(last_sdpa_backend() == Backend::math);  // two tapes: math is chosen
-  CHECK_NOTHROW(outer.backward(sum(again)));
+TEST_CASE("flex: empty batches and heads, whatever the score function reads") {
+  const Tensor<double> none = zeros<double>({0, 1, 1, 1}), no_heads = zeros<double>({1, 0, 1, 1}),
+                       empty = zeros<double>({0});
+  const auto reads = score_mod([](auto s, auto, auto, auto, auto, auto x) { return s + x(0); }, empty);
+  CHECK(flex_attention(none, none, none, reads).out.shape() == none.shape());
+  CHECK(flex_attention(no_heads, no_heads, no_heads, flex::alibi(empty)).out.shape() == no_heads.shape());
+  const sdpa_kernel pin(Backend::flex);
+  CHECK(scaled_dot_product_attention(none, none, none, {.attn_mask = zeros<double>({1, 1})}).shape() ==
+        none.shape());
+  CHECK(flex_attention(no_heads, no_heads, no_heads, NoScoreMod{}, NoMaskMod{}, {.enable_gqa = true})
+            .out.shape() == no_heads.shape());
 }
 
-TEST_CASE("fused gradients: what one walk back left behind, no other takes: other tapes record it") {
-  NumpyRandom rng(2);
-  const Tensor<double> q = rng.randn({3, 2}), k = rng.randn({4, 2}), v = rng.randn({4, 2}),
-                       dO = rng.randn({3, 2});
-  Tape<double> outer, keys, queries;
-  outer.watch(dO), keys.watch(k), queries.watch(q);
-  const auto out = flash_attention(q, k, v).out;
-  {
-    const Tape<double>::Paused no_records;
-    queries.backward(out, dO);  // dK is computed with dQ, and nobody fetches it
-  }
-  CHECK(outer.knows(keys.backward(out, dO)[k]));
+TEST_CASE("flex: block masks of sizes that cannot be are refused; those of size 0 are empty") {
+  CHECK_THROWS_AS(block_mask(flex::causal(), -1, 1, 8, 8), ShapeError);
+  CHECK_THROWS_AS(block_mask(flex::causal(), 1, -1, 8, 8), ShapeError);
+  CHECK_THROWS_AS(block_mask(flex::causal(), 1, 1, -8, 8), ShapeError);
+  CHECK_THROWS_AS(block_mask(flex::causal(), 1, 1, 8, -8), ShapeError);
+  CHECK_THROWS_AS(block_mask(flex::causal(), INT64_MAX, INT64_MAX, 8, 8), ShapeError);
+  CHECK_THROWS_AS(block_mask(flex::causal(), 1, 1, INT64_MAX, INT64_MAX), Error);
+  const Tensor<double> q = zeros<double>({0, 2, 8, 1});
+  CHECK(flex_attention(q, q, q, NoScoreMod{}, block_mask(flex::causal(), 0, 2, 8, 8)).out.shape() ==
+        q.shape());
+  CHECK(block_mask(flex::causal(), 0, 2, 8, 8).sparsity() == 0);
 }
 
-TEST_CASE("sdpa: it chooses, tells, can be pinned, and refuses with each reason") {
+TEST_CASE("flex: options as in attention(): bias, mask, causal and sinks beside the functions; no dropout") {
+  const Inputs in(2, 4, 2, 37, 41, 5, 3);
   NumpyRandom rng(4);
-  const Tensor<double> q = rng.randn({2, 3, 7, 4}), k = rng.randn({2, 3, 9, 4}), v = rng.randn({2, 3, 9, 5});
-  const Tensor<bool> mask = padding_mask({4, 9}, 9);
-  const auto reference = attention(q, k, v, {.mask = mask, .causal = true}).out;
-  CHECK(close(scaled_dot_product_attention(q, k, v, {.attn_mask = mask, .is_causal = true}), reference));
-  CHECK(last_sdpa_backend() == Backend::flash);
-  {
-    const sdpa_kernel pin({Backend::math, Backend::flash});
-    CHECK(close(scaled_dot_product_attention(q, k, v, {.attn_mask = mask, .is_causal = true}), reference));
-    CHECK(last_sdpa_backend() == Backend::math);
-    {
-      const sdpa_kernel inner(Backend::flex);
-      CHECK(close(scaled_dot_product_attention(q, k, v, {.attn_mask = mask, .is_causal = true}), reference));
-      CHECK(last_sdpa_backend() == Backend::flex);
-    }
-    scaled_dot_product_attention(q, k, v);
-    CHECK(last_sdpa_backend() == Backend::math);
-  }
-  scaled_dot_product_attention(q, k, v);
-  CHECK(last_sdpa_backend() == Backend::flash);
-
-  const Tensor<double> deep = zeros<double>({1, 1, 1, 2, 3});
-  CHECK(scaled_dot_product_attention(deep, deep, deep).shape() == deep.shape());
-  CHECK(last_sdpa_backend() == Backend::math);
+  const Tensor<double> bias = rng.randn({4, 1, 41}), sinks = rng.randn({4}), slopes = rng.rand({4});
+  const Tensor<bool> mask = padding_mask({20, 41}, 41);
+  const AttentionOptions<double> options{
+      .mask = mask, .bias = bias, .sinks = sinks, .causal = true, .enable_gqa = true};
+  AttentionOptions<double> written = options;
+  written.mask = mask & sliding_window_mask(37, 41, 9, Align::top_left);
+  hold(results(in, {bias, sinks, slopes},
+               [&] {
+                 return flex_attention(in.q, in.k, in.v, flex::alibi(slopes), flex::sliding_window(9),
+                                       options)
+                     .out;
+               }),
+       results(in, {bias, sinks, slopes}, [&] {
+         AttentionOptions<double> o = written;
+         o.bias = bias - slopes.reshape({4, 1, 1}) * distances(37, 41);
+         return attention(in.q, in.k, in.v, o).out;
+       }));
   TorchRandom generator(1);
-  const sdpa_kernel pin({Backend::flash, Backend::flex});
-  const std::string refusal = message<ValueError>([&] { scaled_dot_product_attention(deep, deep, deep); });
-  CHECK(refusal.find("none of the backends that sdpa_kernel allows can serve this call:\n  flash: rank 5") !=
-        std::string::npos);
-  CHECK(refusal.find("\n  flex: rank 5") != std::string::npos);
-  CHECK(explain_sdpa(q, k, v, {.dropout_p = 0.5, .generator = &generator}) ==
-        "scaled_dot_product_attention: q (2, 3, 7, 4), k (2, 3, 9, 4), v (2, 3, 9, 5)\n  flash  runs\n"
-        "  flex   no: dropout: flex_attention has none\n  math   not allowed here by sdpa_kernel\n"sv);
-  CHECK(message<ValueError>([] { sdpa_kernel empty(std::vector<Backend>{}); }).find("an empty list") !=
-        std::string::npos);
-}
-
-TEST_CASE("sdpa: dropout is the same in every rung") {
-  NumpyRandom rng(4);
-  const Tensor<double> q = rng.randn({2, 3, 7, 4}), k = rng.randn({2, 3, 9, 4}), v = rng.randn({2, 3, 9, 5});
-  const auto run = [&](Backend backend) {
-    TorchRandom generator(8);
-    const sdpa_kernel pin(backend);
-    return scaled_dot_product_attention(q, k, v, {.dropout_p = 0.5, .generator = &generator});
-  };
-  CHECK(close(run(Backend::math), run(Backend::flash)));
-  const Tensor<double> three = q.reshape({6, 7, 4}), keys = k.reshape({6, 9, 4}),
-                       values = v.reshape({6, 9, 5});
-  TorchRandom a(8), b(8);
-  CHECK(close(attention(three, keys, values, {.dropout_p = 0.5, .generator = &a}).out,
-              flash_attention(three, keys, values, {.dropout_p = 0.5, .generator = &b}).out));
-}
-
-TEST_CASE("flash: the log-sum-exp, rows without keys, and sizes without limit") {
-  const double inf = std::numeric_limits<double>::infinity();
-  const Tensor<double> q = eye<double>(2), v{{1, 2}, {3, 4}};
-  const auto row1 = flash_attention(q, q, v, {.mask = Tensor<bool>{{false, false}, {true, true}}});
-  CHECK(row1.lse.at({0}) == -inf);
-  CHECK(row1.lse.at({1}) == doctest::Approx(1.1079403).epsilon(1e-7));
-  CHECK(
-      flash_attention(zeros<double>({2, 4}), zeros<double>({0, 4}), zeros<double>({0, 3})).out.to_vector() ==
-      std::vector<double>(6, 0.0));
-  CHECK(flash_attention(zeros<double>({0, 4}), zeros<double>({3, 4}), zeros<double>({3, 2})).out.shape() ==
-        Shape{0, 2});
-  CHECK(flash_attention(zeros<double>({1, 4}), zeros<double>({500, 4}), ones<double>({500, 1})).out.item() ==
-        doctest::Approx(1).epsilon(1e-14));
-  NumpyRandom rng(3);
-  const Tensor<double> wide = rng.randn({6, 2, 5}), x = wide.transpose(0, 1);
-  CHECK(equal(flash_attention(x, x, x, {.causal = true}).out,
-              flash_attention(contiguous(x), contiguous(x), contiguous(x), {.causal = true}).out));
   CHECK(message<ValueError>([&] {
-          flash_attention(q, q, v, {.empty_rows = EmptyRows::nan});
-        }).find("EmptyRows::nan") != std::string::npos);
-  CHECK(message<ShapeError>([&] {
-          flash_attention(q, zeros<double>({5, 3}), zeros<double>({5, 2}));
-        }).find("queries of width 2 and keys of width 3") != std::string::npos);
-}
-
-TEST_CASE("varlen: one call is one call for each document, and documents do not touch each other") {
-  NumpyRandom rng(6);
-  const Tensor<double> q = rng.randn({11, 4, 3}), k = rng.randn({14, 2, 3}), v = rng.randn({14, 2, 5}),
-                       dO = rng.randn({11, 4, 5});
-  const Tensor<std::int64_t> cu_q{0, 3, 3, 10, 11}, cu_k{0, 5, 6, 6, 14};
-  for (bool causal : {false, true}) {
-    Tape<double> tape;
-    tape.watch({q, k, v});
-    const auto packed = flash_attention_varlen(q, k, v, cu_q, cu_k, {.causal = causal, .enable_gqa = true});
-    std::vector<Tensor<double>> parts;
-    for (std::int64_t n = 0; n < 4; ++n) {
-      const auto document = [n](const Tensor<double>& x, const Tensor<std::int64_t>& cu) {
-        return x.slice(0, cu.at({n}), cu.at({n + 1})).transpose(0, 1);
-      };
-      parts.push_back(attention(document(q, cu_q), document(k, cu_k), document(v, cu_k),
-                                {.causal = causal, .align = Align::bottom_right, .enable_gqa = true})
-                          .out.transpose(0, 1));
-    }
-    const auto apart = cat(parts, 0);
-    CHECK(close(packed.out, apart));
-    CHECK(packed.lse.shape() == Shape{11, 4});
-    const auto a = tape.backward(packed.out, dO), b = tape.backward(apart, dO);
-    CHECK(close(a[q], b[q]));
-    CHECK(close(a[k], b[k]));
-    CHECK(close(a[v], b[v]));
-  }
-  const Tensor<double> changed = k + unslice(ones<double>({5, 2, 3}), k.shape(), 0, 0);
-  CHECK(equal(flash_attention_varlen(q, k, v, cu_q, cu_k, {.enable_gqa = true}).out.slice(0, 3, 11),
-              flash_attention_varlen(q, changed, v, cu_q, cu_k, {.enable_gqa = true}).out.slice(0, 3, 11)));
-
-  const Tensor<double> zero = zeros<double>({5, 1, 1}),
-                       values = Tensor<double>{1, 3, 6, 8, 10}.reshape({5, 1, 1});
-  const auto over = [&](const Tensor<std::int64_t>& cu) {
-    return flash_attention_varlen(zero, zero, values, cu, cu).out.reshape({5});
-  };
-  CHECK(allclose(over({0, 2, 2, 5}), Tensor<double>{2, 2, 8, 8, 8}));
-  CHECK(message<ValueError>([&] {
-          over({0, 3, 2, 5});
-        }).find("cu_seqlens_q falls from 3 to 2") != std::string::npos);
-  CHECK(message<ValueError>([&] { over({1, 5}); }).find("starts at 1") != std::string::npos);
-  CHECK(message<ValueError>([&] {
-          over({0, 2, 6});
-        }).find("ends at 6, and the buffer has 5 rows") != std::string::npos);
-  CHECK(message<ShapeError>([&] { over(zeros<std::int64_t>({0})); }).find("cu_seqlens_q of shape (0,)") !=
-        std::string::npos);
-  CHECK(message<ShapeError>([&] {
-          flash_attention_varlen(zero, zero, values, {0, 5}, {0, 2, 5});
-        }).find("counts 1 documents and cu_seqlens_k 2") != std::string::npos);
+          flex_attention(in.q, in.k, in.v, NoScoreMod{}, NoMaskMod{},
+                         {.enable_gqa = true, .dropout_p = 0.5, .generator = &generator});
+        }) == "flex_attention: dropout_p 0.5; there is no dropout here, flash_attention has it"sv);
 }

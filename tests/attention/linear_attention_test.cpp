@@ -1,8 +1,10 @@
 #include "tapehead/attention/linear_attention.hpp"
 
 #include <cmath>
+#include <limits>
 #include <vector>
 
+#include "attention/rungs.hpp"
 #include "models/modules.hpp"
 #include "tapehead/tapehead.hpp"
 #include "testing.hpp"
@@ -10,6 +12,20 @@
 using namespace tapehead;
 using namespace modules;
 using testing::message;
+
+namespace {
+
+// The definition: all L x L weights φ(q)·φ(k), each row divided by its sum.
+Tensor<double> quadratic(const Tensor<double>& Q, const Tensor<double>& K, const Tensor<double>& V,
+                         bool causal) {
+  const auto phi = [](const Tensor<double>& x) {
+    return where(x > 0, x + 1, exp(clamp(x, -std::numeric_limits<double>::infinity(), 0)));
+  };
+  const Tensor<double> all = matmul(phi(Q), mT(phi(K))), A = causal ? tril(all) : all;
+  return matmul(A / sum(A, -1, true), V);
+}
+
+}  // namespace
 
 TEST_CASE("linear attention: equal to its quadratic form, values and gradients, for every chunk") {
   const auto q = randn({2, 3, 11, 4}), k = randn({2, 3, 11, 4}, 2), v = randn({2, 3, 11, 5}, 3),
@@ -21,8 +37,8 @@ TEST_CASE("linear attention: equal to its quadratic form, values and gradients, 
     return std::vector<Tensor<double>>{grad[q], grad[k], grad[v]};
   };
   for (bool causal : {false, true}) {
-    const auto whole = linear_attention_quadratic(q, k, v, causal);
-    const auto expected = gradients([&] { return linear_attention_quadratic(q, k, v, causal); });
+    const auto whole = quadratic(q, k, v, causal);
+    const auto expected = gradients([&] { return quadratic(q, k, v, causal); });
     for (std::int64_t chunk : {1, 2, 4, 11, 64}) {
       CHECK(close(linear_attention(q, k, v, causal, chunk), whole));
       const auto got = gradients([&] { return linear_attention(q, k, v, causal, chunk); });
@@ -60,4 +76,68 @@ TEST_CASE("linear attention: equal to its quadratic form, values and gradients, 
         "Lq = Lk where causal"sv);
   CHECK(message<ValueError>([&] { linear_attention(q, k, v, true, 0); }) ==
         "linear_attention: chunk 0; it must be 1 or more"sv);
+}
+
+TEST_CASE_TEMPLATE("linear attention: rows far below 0 keep their weights, values and gradients", T, float,
+                   double) {
+  const double far = sizeof(T) == 4 ? -104 : -800;
+  const auto tensor = [](const std::vector<double>& x, const Shape& shape) {
+    return to<T>(from_vector(x, shape));
+  };
+  const auto V = tensor({1, 3, 8}, {3, 1});
+  for (double q_level : {0.0, far, -1e6})
+    for (double k_level : {0.0, far, -1e6})
+      for (bool causal : {false, true})
+        for (std::int64_t chunk : {1, 2, 64}) {
+          const auto Q =
+              tensor({q_level - 1, q_level - 2, q_level - 3, q_level, q_level, q_level - 5}, {3, 2});
+          const auto K =
+              tensor({k_level - 1, k_level - 1.5, k_level - 2, k_level - 1, k_level, k_level - 3}, {3, 2});
+          // All elements below 0: φ = exp, and the levels cancel.
+          const auto phi = [](double a, double b, double c, double d) {
+            return std::exp(a + c) + std::exp(b + d);
+          };
+          const double q[3][2] = {{-1, -2}, {-3, 0}, {0, -5}}, k[3][2] = {{-1, -1.5}, {-2, -1}, {0, -3}},
+                       v[3] = {1, 3, 8};
+          Tape<T> tape;
+          tape.watch({Q, K, V});
+          const auto out = linear_attention(Q, K, V, causal, chunk);
+          const auto grad = tape.backward(sum(out));
+          for (int i = 0; i < 3; ++i) {
+            double top = 0, total = 0;
+            for (int j = 0; j < (causal ? i + 1 : 3); ++j) {
+              const double w = phi(q[i][0], q[i][1], k[j][0], k[j][1]);
+              top += w * v[j], total += w;
+            }
+            CHECK(double(out.at({i, 0})) == doctest::Approx(top / total).epsilon(1e-5));
+            for (int c = 0; c < 2; ++c) {
+              CHECK(std::isfinite(grad[Q].at({i, c})));
+              CHECK(std::isfinite(grad[K].at({i, c})));
+            }
+          }
+        }
+  // One key far below the others, and first: the causal query that sees it alone gets its value.
+  const auto Q = tensor({0.5, 0.5}, {2, 1}), K = tensor({far * 2, 1}, {2, 1}), two = tensor({4, 9}, {2, 1});
+  for (std::int64_t chunk : {1, 2}) {
+    const auto out = linear_attention(Q, K, two, true, chunk);
+    CHECK(out.at({0, 0}) == 4);
+    CHECK(out.at({1, 0}) == 9);
+  }
+  // Features that underflow against each other have no weights: an error says so.
+  CHECK(message<ValueError>([&] {
+          linear_attention(tensor({0, 4 * far}, {1, 2}), tensor({4 * far, 0}, {1, 2}), tensor({1}, {1, 1}));
+        }).find("linear_attention: the weights of a query underflow") == 0);
+}
+
+TEST_CASE("linear attention: no keys, no queries, third order with one tensor in every role") {
+  CHECK(linear_attention(ones<double>({2, 3}), ones<double>({0, 3}), ones<double>({0, 2})).to_vector() ==
+        std::vector<double>(4, 0.0));
+  CHECK(linear_attention(ones<double>({0, 3}), ones<double>({2, 3}), ones<double>({2, 2})).shape() ==
+        Shape{0, 2});
+  CHECK(linear_attention(ones<double>({0, 3}), ones<double>({0, 3}), ones<double>({0, 2}), true).shape() ==
+        Shape{0, 2});
+  const Tensor<double> x = randn({4, 3}), u = randn({4, 3}, 2), w = randn({4, 3}, 3);
+  for (bool causal : {false, true})
+    CHECK(rungs::third_order_error(
+              [&](const auto& t) { return sum(linear_attention(t, t, t, causal, 2) * w); }, x, u) < 1e-6);
 }

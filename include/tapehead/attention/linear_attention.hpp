@@ -18,9 +18,4 @@ template <std::floating_point T>
 Tensor<T> linear_attention(const Tensor<T>& Q, const Tensor<T>& K, const Tensor<T>& V, bool causal = false,
                            std::int64_t chunk = 64);
 
-/// The same values from all L x L weights. Tests compare linear_attention() with it.
-template <std::floating_point T>
-Tensor<T> linear_attention_quadratic(const Tensor<T>& Q, const Tensor<T>& K, const Tensor<T>& V,
-                                     bool causal = false);
-
 }  // namespace tapehead

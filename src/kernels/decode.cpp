@@ -38,6 +38,17 @@ void dots(const T* q, const T* keys, std::int64_t n, std::int64_t d, T* out) {
   }
 }
 
+// out += Σ p[j] value j, `vectors` registers of columns. Only for one row of weights: a tile product of one row
+// has too few sums, so that each multiply-add would wait for the one before.
+template <int vectors, class T>
+void add_columns(const T* p, const T* values, std::int64_t n, std::int64_t dv, T* out) {
+  Vec<T> sums[vectors];
+  for (int i = 0; i < vectors; ++i) sums[i] = load(out + i * lanes<T>);
+  for (std::int64_t j = 0; j < n; ++j, values += dv)
+    for (int i = 0; i < vectors; ++i) sums[i] = fma(Vec<T>(p[j]), load(values + i * lanes<T>), sums[i]);
+  for (int i = 0; i < vectors; ++i) store(out + i * lanes<T>, sums[i]);
+}
+
 template <class T>
 class Decoder {
  public:
@@ -47,13 +58,8 @@ class Decoder {
         queries_(queries),
         per_head_(group * queries),
         window_(window > 0 ? window : rows.length),
-        width_((rows.dv + lanes<T> - 1) / lanes<T> * lanes<T>),
-        chunks_((rows.length + decode_chunk - 1) / decode_chunk),
-        q_(q, q + rows.heads * per_head_ * rows.d),
-        m_(at(rows.heads * chunks_, 0)),
-        l_(m_.size()),
-        O_(m_.size() * static_cast<std::size_t>(width_)),
-        sinks_(sinks) {
+        sinks_(sinks),
+        q_(q, q + rows.heads * per_head_ * rows.d) {
     for (T& x : q_) x *= scale;
   }
 
@@ -92,20 +98,24 @@ class Decoder {
     for (std::int64_t r = 0; r < per_head_; ++r)
       weights(at(head * chunks_ + c, r), r, begin, end, scores.data() + r * decode_chunk);
     each_piece(head, begin, end, [&](std::int64_t offset, std::int64_t row, std::int64_t n) {
-      add_values({scores.data() + offset, decode_chunk, 1}, rows_.values + row * rows_.dv, n,
+      add_values(scores.data() + offset, rows_.values + row * rows_.dv, n,
                  O_.data() + static_cast<std::int64_t>(at(head * chunks_ + c, 0)) * width_);
     });
   }
 
   // O += P V for n values: whole vectors of columns where they lie, the others from a padded copy.
-  void add_values(const Operand<T>& P, const T* values, std::int64_t n, T* O) const {
-    const std::int64_t whole = rows_.dv / lanes<T> * lanes<T>, others = rows_.dv - whole;
-    tile_product(per_head_, whole, n, P, values, rows_.dv, O, width_, Onto::sum);
-    if (others == 0) return;
+  void add_values(const T* P, const T* values, std::int64_t n, T* O) const {
+    const std::int64_t dv = rows_.dv, whole = dv / lanes<T> * lanes<T>;
+    std::int64_t c = 0;
+    if (per_head_ == 1)
+      for (; c + 4 * lanes<T> <= whole; c += 4 * lanes<T>) add_columns<4>(P, values + c, n, dv, O + c);
+    tile_product(per_head_, whole - c, n, {P, decode_chunk, 1}, values + c, dv, O + c, width_, Onto::sum);
+    if (whole == dv) return;
     T padded[decode_chunk * lanes<T>];
     for (std::int64_t j = 0; j < n; ++j)
-      store(padded + j * lanes<T>, load_n(values + j * rows_.dv + whole, others));
-    tile_product(per_head_, lanes<T>, n, P, padded, lanes<T>, O + whole, width_, Onto::sum);
+      store(padded + j * lanes<T>, load_n(values + j * dv + whole, dv - whole));
+    tile_product(per_head_, lanes<T>, n, {P, decode_chunk, 1}, padded, lanes<T>, O + whole, width_,
+                 Onto::sum);
   }
 
   // Scores of keys begin … end - 1 become exp(s - m), 0 where row r does not see the key.
@@ -146,10 +156,13 @@ class Decoder {
   }
 
   const CachedRows<T>& rows_;
-  const std::int64_t queries_, per_head_, window_, width_, chunks_;
-  std::vector<T> q_, m_, l_;  // q: (heads, per_head, d); m and l: (heads, chunks, per_head)
-  std::vector<T> O_;          // (heads, chunks, per_head, width)
+  const std::int64_t queries_, per_head_, window_;
   const T* sinks_;
+  const std::int64_t width_ = (rows_.dv + lanes<T> - 1) / lanes<T> * lanes<T>;
+  const std::int64_t chunks_ = (rows_.length + decode_chunk - 1) / decode_chunk;
+  std::vector<T> q_;                                                          // (heads, per_head, d)
+  std::vector<T> m_ = std::vector<T>(at(rows_.heads * chunks_, 0)), l_ = m_;  // (heads, chunks, per_head)
+  std::vector<T> O_ = std::vector<T>(m_.size() * static_cast<std::size_t>(width_));  // (…, per_head, width)
 };
 
 }  // namespace

@@ -81,8 +81,8 @@ struct FlashArgs {
   const std::int64_t* q_starts = nullptr;
   const std::int64_t* k_starts = nullptr;
 
-  /// Tile sizes; 0 chooses.
-  std::int64_t block_q = 0, block_k = 0;
+  /// The sides of a tile of scores; of these, a tile of floats takes 24 KiB.
+  std::int64_t block_q = 96, block_k = 64;
 };
 
 /// How many tiles there were, and how many of them were skipped because nothing in them may attend.

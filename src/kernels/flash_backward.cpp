@@ -20,52 +20,22 @@ class BackwardTask {
  public:
   BackwardTask(const FlashArgs<T>& args, const FlashSaved<T>& saved, const FlashGradients<T>& gradients,
                std::int64_t b, std::int64_t kv_head)
-      : a_(args),
-        saved_(saved),
-        dq_(gradients.q),
-        dk_(gradients.k),
-        dv_(gradients.v),
-        dsinks_(gradients.sinks),
-        b_(b),
-        kv_head_(kv_head),
-        s_(sequence(args, b)),
-        band_(args.band, s_),
-        block_q_(tile_side(args.block_q, s_.Lq)),
-        block_k_(tile_side(args.block_k, s_.Lk)),
-        ld_(round_up(block_k_, lanes<T>)),
-        width_(round_up(a_.d, lanes<T>)),
-        vwidth_(round_up(a_.dv, lanes<T>)),
-        Q_(s_.Lq * width_),
-        K_room_(lies_packed(a_.k, a_.d) ? 0 : block_k_ * width_),
-        dO_room_(room_for(saved.dout, s_.Lq, a_.dv)),
-        dQ_room_(dq_.data ? room_for(dq_, s_.Lq, a_.d) : 0),
-        dK_room_(dk_.data ? room_for(dk_, s_.Lk, a_.d) : 0),
-        dV_room_(dv_.data ? room_for(dv_, s_.Lk, a_.dv) : 0),
-        m_(s_.Lq),
-        inverse_l_(s_.Lq),
-        D_(s_.Lq),
-        KT_(a_.d * ld_),
-        VT_(a_.dv * ld_),
-        A_(block_q_ * ld_),
-        dS_(block_q_ * ld_),
-        drop_(ld_),
-        O_row_(vwidth_),
-        found_(readers(args) * block_q_ * ld_) {
+      : a_(args), saved_(saved), d_(gradients), b_(b), kv_head_(kv_head) {
     A_.zero(), dS_.zero();
   }
 
   /// `sums` has the private sums of all edits, one after the other.
   TileCount run(double* sums) {
     const std::int64_t group = a_.Hq / a_.Hkv;
-    if (dk_.data) dK_ = rows_to_sum(s_.key(dk_, kv_head_), dk_, s_.Lk, a_.d, dK_room_ + 0);
-    if (dv_.data) dV_ = rows_to_sum(s_.key(dv_, kv_head_), dv_, s_.Lk, a_.dv, dV_room_ + 0);
+    if (d_.k.data) dK_ = rows_to_sum(s_.key(d_.k, kv_head_), d_.k, s_.Lk, a_.d, dK_room_ + 0);
+    if (d_.v.data) dV_ = rows_to_sum(s_.key(d_.v, kv_head_), d_.v, s_.Lk, a_.dv, dV_room_ + 0);
     for (std::int64_t h = kv_head_ * group; h < (kv_head_ + 1) * group; ++h) {
       prepare_queries(h);
       for (std::int64_t j0 = 0; j0 < s_.Lk; j0 += block_k_) key_block(h, j0, sums);
-      if (dq_.data) write_rows(dQ_, a_.scale, s_.query(dq_, h), dq_, s_.Lq, a_.d);
+      if (d_.q.data) write_rows(dQ_, a_.scale, s_.query(d_.q, h), d_.q, s_.Lq, a_.d);
     }
-    if (dk_.data) write_rows(dK_, T(1), s_.key(dk_, kv_head_), dk_, s_.Lk, a_.d);
-    if (dv_.data) write_rows(dV_, T(1), s_.key(dv_, kv_head_), dv_, s_.Lk, a_.dv);
+    if (d_.k.data) write_rows(dK_, T(1), s_.key(d_.k, kv_head_), d_.k, s_.Lk, a_.d);
+    if (d_.v.data) write_rows(dV_, T(1), s_.key(d_.v, kv_head_), d_.v, s_.Lk, a_.dv);
     return count_;
   }
 
@@ -78,7 +48,7 @@ class BackwardTask {
     const auto &q = a_.q, &g = saved_.dout, &o = saved_.out, &top = saved_.rows.max, &sum = saved_.rows.sum;
     pack_rows(s_.query(q, h), q.row, q.element, s_.Lq, a_.d, a_.scale, Q_ + 0, width_);
     dO_ = rows_to_read(s_.query(g, h), g, s_.Lq, a_.dv, dO_room_ + 0);
-    if (dq_.data) dQ_ = rows_to_sum(s_.query(dq_, h), dq_, s_.Lq, a_.d, dQ_room_ + 0);
+    if (d_.q.data) dQ_ = rows_to_sum(s_.query(d_.q, h), d_.q, s_.Lq, a_.d, dQ_room_ + 0);
     for (std::int64_t i = 0; i < s_.Lq; ++i) {
       const T* out = s_.query(o, h) + i * o.row;
       if (o.element != 1) pack_rows(out, 0, o.element, 1, a_.dv, T(1), O_row_ + 0, vwidth_), out = O_row_ + 0;
@@ -88,7 +58,7 @@ class BackwardTask {
       const T m = s_.query(top, h)[i * top.row], l = s_.query(sum, h)[i * sum.row];
       m_[i] = l == 0 ? infinity<T> : m, inverse_l_[i] = l == 0 ? T(0) : 1 / l;
     }
-    if (dsinks_.data) *dsinks_.at(b_, h, 0) = static_cast<T>(sink_gradient(*a_.sinks.at(b_, h, 0)));
+    if (d_.sinks.data) *d_.sinks.at(b_, h, 0) = static_cast<T>(sink_gradient(*a_.sinks.at(b_, h, 0)));
   }
 
   double sink_gradient(T sink) const {
@@ -187,14 +157,14 @@ class BackwardTask {
     for_each_key_strip(band_, tile, [&](std::int64_t c, std::int64_t cols, Range rows) {
       const std::int64_t i = tile.i0 + rows.begin, j = tile.j0 + c, depth = rows.end - rows.begin,
                          at = rows.begin * ld_ + c;
-      if (dv_.data)
+      if (d_.v.data)
         tile_product(cols, vwidth_, depth, {A_ + at, 1, ld_}, dO_ + i * vwidth_, vwidth_, dV_ + j * vwidth_,
                      vwidth_, Onto::sum);
-      if (dk_.data)
+      if (d_.k.data)
         tile_product(cols, width_, depth, {dS_ + at, 1, ld_}, Q_ + i * width_, width_, dK_ + j * width_,
                      width_, Onto::sum);
     });
-    if (!dq_.data) return;
+    if (!d_.q.data) return;
     for_each_strip<T>(band_, tile, [&](std::int64_t r, std::int64_t rows, Range c) {
       tile_product(rows, width_, std::min(c.end, tile.cols) - c.begin, {dS_ + r * ld_ + c.begin, ld_, 1},
                    K_ + c.begin * width_, width_, dQ_ + (tile.i0 + r) * width_, width_, Onto::sum);
@@ -203,26 +173,36 @@ class BackwardTask {
 
   const FlashArgs<T>& a_;
   const FlashSaved<T>& saved_;
-  const HeadsView<T>&dq_, &dk_, &dv_, &dsinks_;
+  const FlashGradients<T>& d_;
   const std::int64_t b_, kv_head_;
-  const Sequence s_;
-  const Diagonals band_;
-  const std::int64_t block_q_, block_k_, ld_, width_, vwidth_;
+  const Sequence s_ = sequence(a_, b_);
+  const Diagonals band_{a_.band, s_};
+  const std::int64_t block_q_ = tile_side(a_.block_q, s_.Lq), block_k_ = tile_side(a_.block_k, s_.Lk);
+  const std::int64_t ld_ = round_up(block_k_, lanes<T>);
+  const std::int64_t width_ = round_up(a_.d, lanes<T>), vwidth_ = round_up(a_.dv, lanes<T>);
   TileCount count_;
-  const T *K_ = nullptr, *dO_ = nullptr;
-  T *dQ_ = nullptr, *dK_ = nullptr, *dV_ = nullptr;
-  // Rows of width_ or vwidth_ (d or dv, padded to whole vectors); KT_, VT_, A_, dS_, drop_ and found_ have ld_
-  // columns, one for each key of a block.
-  Scratch<T> Q_, K_room_, dO_room_, dQ_room_, dK_room_, dV_room_, m_, inverse_l_, D_, KT_, VT_, A_, dS_,
-      drop_, O_row_, found_;
+
+  // Rows used where they lie if they lie packed, else in their room.
+  const T *K_ = nullptr, *dO_ = nullptr;             // (block_k, width), (Lq, vwidth)
+  T *dQ_ = nullptr, *dK_ = nullptr, *dV_ = nullptr;  // (Lq, width), (Lk, width), (Lk, vwidth)
+  Scratch<T> K_room_{room_for(a_.k, block_k_, a_.d)}, dO_room_{room_for(saved_.dout, s_.Lq, a_.dv)};
+  Scratch<T> dQ_room_{d_.q.data ? room_for(d_.q, s_.Lq, a_.d) : 0};
+  Scratch<T> dK_room_{d_.k.data ? room_for(d_.k, s_.Lk, a_.d) : 0};
+  Scratch<T> dV_room_{d_.v.data ? room_for(d_.v, s_.Lk, a_.dv) : 0};
+
+  Scratch<T> Q_{s_.Lq * width_};                       // (Lq, width), times the scale
+  Scratch<T> m_{s_.Lq}, inverse_l_{s_.Lq}, D_{s_.Lq};  // (Lq)
+  Scratch<T> KT_{a_.d * ld_}, VT_{a_.dv * ld_};        // (d, ld), (dv, ld)
+  Scratch<T> A_{block_q_ * ld_}, dS_{block_q_ * ld_};  // (block_q, ld)
+  Scratch<T> found_{readers(a_) * block_q_ * ld_};     // (edits that read scores, block_q, ld)
+  Scratch<T> drop_{ld_}, O_row_{vwidth_};              // (ld), (vwidth)
 };
 
 }  // namespace
 
 template <class T>
-TileCount flash_backward(const FlashArgs<T>& given, const FlashSaved<T>& saved,
+TileCount flash_backward(const FlashArgs<T>& args, const FlashSaved<T>& saved,
                          const FlashGradients<T>& gradients) {
-  const FlashArgs<T> args = with_tile_sizes(given);
   const std::int64_t heads = args.B * args.Hkv, sum_count = sums_of(args.edits);
 
   // Sums of edits are private to a task and added up in the order of tasks, so that the result does not

@@ -21,31 +21,7 @@ class ForwardTask {
  public:
   ForwardTask(const FlashArgs<T>& args, const HeadsView<T>& out, const RowSums<T>& sums, std::int64_t b,
               std::int64_t kv_head)
-      : a_(args),
-        out_(out),
-        sums_(sums),
-        b_(b),
-        kv_head_(kv_head),
-        s_(sequence(args, b)),
-        band_(args.band, s_),
-        block_q_(tile_side(args.block_q, s_.Lq)),
-        block_k_(tile_side(args.block_k, s_.Lk)),
-        ld_(round_up(block_k_, lanes<T>)),
-        width_(round_up(args.dv, lanes<T>)),
-        key_blocks_((s_.Lk + block_k_ - 1) / block_k_),
-        packed_(key_blocks_),
-        K_(key_blocks_ * ld_ * a_.d),
-        V_room_(room_for(a_.v, s_.Lk, a_.dv)),
-        V_(lies_packed(a_.v, a_.dv) ? s_.key(a_.v, kv_head) : V_room_ + 0),
-        Q_(block_q_ * a_.d),
-        S_(block_q_ * ld_),
-        O_(block_q_ * width_),
-        l_(block_q_ * lanes<T>),
-        m_(rows()),
-        m_next_(rows()),
-        factor_(rows()),
-        shift_(rows()),
-        drop_(ld_) {
+      : a_(args), out_(out), sums_(sums), b_(b), kv_head_(kv_head) {
     packed_.zero(), S_.zero();
   }
 
@@ -58,8 +34,6 @@ class ForwardTask {
   }
 
  private:
-  std::int64_t rows() const { return round_up(block_q_, lanes<T>); }
-
   void query_block(std::int64_t h, std::int64_t i0, std::int64_t rows) {
     pack_rows(s_.query(a_.q, h) + i0 * a_.q.row, a_.q.row, a_.q.element, rows, a_.d, a_.scale, Q_ + 0, a_.d);
     begin_sums(h);
@@ -188,21 +162,29 @@ class ForwardTask {
   const HeadsView<T>& out_;
   const RowSums<T>& sums_;
   const std::int64_t b_, kv_head_;
-  const Sequence s_;
-  const Diagonals band_;
-  const std::int64_t block_q_, block_k_, ld_, width_, key_blocks_;
+  const Sequence s_ = sequence(a_, b_);
+  const Diagonals band_{a_.band, s_};
+  const std::int64_t block_q_ = tile_side(a_.block_q, s_.Lq), block_k_ = tile_side(a_.block_k, s_.Lk);
+  const std::int64_t ld_ = round_up(block_k_, lanes<T>), width_ = round_up(a_.dv, lanes<T>);
+  const std::int64_t rows_ = round_up(block_q_, lanes<T>), key_blocks_ = (s_.Lk + block_k_ - 1) / block_k_;
   TileCount count_;
-  Scratch<bool> packed_;
-  Scratch<T> K_, V_room_;
-  const T* V_;
-  Scratch<T> Q_, S_, O_, l_, m_, m_next_, factor_, shift_, drop_;
+
+  Scratch<bool> packed_{key_blocks_};       // whether pack() has seen a block
+  Scratch<T> K_{key_blocks_ * a_.d * ld_};  // (key blocks, d, ld): Kᵀ
+  Scratch<T> V_room_{room_for(a_.v, s_.Lk, a_.dv)};
+  const T* V_ = lies_packed(a_.v, a_.dv) ? s_.key(a_.v, kv_head_) : V_room_ + 0;  // (Lk, width)
+  Scratch<T> Q_{block_q_ * a_.d};      // (block_q, d), times the scale
+  Scratch<T> S_{block_q_ * ld_};       // (block_q, ld): scores, then weights
+  Scratch<T> O_{block_q_ * width_};    // (block_q, width)
+  Scratch<T> l_{block_q_ * lanes<T>};  // (block_q, lanes): row sums as vectors
+  Scratch<T> m_{rows_}, m_next_{rows_}, factor_{rows_}, shift_{rows_};  // (rows)
+  Scratch<T> drop_{ld_};
 };
 
 }  // namespace
 
 template <class T>
-TileCount flash_forward(const FlashArgs<T>& given, HeadsView<T> out, const RowSums<T>& rows) {
-  const FlashArgs<T> args = with_tile_sizes(given);
+TileCount flash_forward(const FlashArgs<T>& args, HeadsView<T> out, const RowSums<T>& rows) {
   // With few heads the query blocks of one are dealt out to several tasks, which then each pack its keys.
   const std::int64_t heads = args.B * args.Hkv, threads = available_threads();
   const std::int64_t split = heads < threads ? 2 * threads / std::max<std::int64_t>(heads, 1) : 1;

@@ -94,35 +94,35 @@ struct Diagonals {
   }
 };
 
-/// Calls f(r, n, columns) for rows r … r + n - 1 of a tile that see the same (whole vectors of) columns: all
-/// rows at once inside the band, strip by strip at its edges; not for strips that see nothing.
-template <class T, class F>
-void for_each_strip(const Diagonals& band, const Tile& t, const F& f) {
-  const Range first = band.columns(t, 0, 1, lanes<T>), last = band.columns(t, t.rows - 1, 1, lanes<T>);
-  if (!first.empty() && first.begin == last.begin && first.end == last.end) return f(0, t.rows, first);
-  for (std::int64_t r = 0; r < t.rows; r += strip_rows) {
-    const std::int64_t n = std::min(strip_rows, t.rows - r);
-    const Range c = band.columns(t, r, n, lanes<T>);
-    if (!c.empty()) f(r, n, c);
+/// Calls f(i, n, range_of(i, n)) for pieces of `count` rows or columns: all of them at once where the first and the
+/// last have one range, else strip by strip. Pieces of an empty range are left out.
+template <class R, class F>
+void for_each_piece(std::int64_t count, const R& range_of, const F& f) {
+  const Range first = range_of(0, 1), last = range_of(count - 1, 1);
+  if (!first.empty() && first.begin == last.begin && first.end == last.end) return f(0, count, first);
+  for (std::int64_t i = 0; i < count; i += strip_rows) {
+    const std::int64_t n = std::min(strip_rows, count - i);
+    const Range range = range_of(i, n);
+    if (!range.empty()) f(i, n, range);
   }
 }
-
-/// The same seen from the keys: f(c, n, rows) for columns c … c + n - 1 that are seen by the same rows of the
-/// tile.
+/// The rows of a tile with the (whole vectors of) columns that they see.
+template <class T, class F>
+void for_each_strip(const Diagonals& band, const Tile& t, const F& f) {
+  for_each_piece(
+      t.rows, [&](std::int64_t r, std::int64_t n) { return band.columns(t, r, n, lanes<T>); }, f);
+}
+/// The columns of a tile with the rows that see them.
 template <class F>
 void for_each_key_strip(const Diagonals& band, const Tile& t, const F& f) {
-  const auto rows_of = [&](std::int64_t c, std::int64_t n) {
-    const Range seen = band.queries(t.j0 + c, n);
-    return Range{std::clamp<std::int64_t>(seen.begin - t.i0, 0, t.rows),
-                 std::clamp<std::int64_t>(seen.end - t.i0, 0, t.rows)};
-  };
-  const Range first = rows_of(0, 1), last = rows_of(t.cols - 1, 1);
-  if (!first.empty() && first.begin == last.begin && first.end == last.end) return f(0, t.cols, first);
-  for (std::int64_t c = 0; c < t.cols; c += strip_rows) {
-    const std::int64_t n = std::min(strip_rows, t.cols - c);
-    const Range rows = rows_of(c, n);
-    if (!rows.empty()) f(c, n, rows);
-  }
+  for_each_piece(
+      t.cols,
+      [&](std::int64_t c, std::int64_t n) {
+        const Range seen = band.queries(t.j0 + c, n);
+        return Range{std::clamp<std::int64_t>(seen.begin - t.i0, 0, t.rows),
+                     std::clamp<std::int64_t>(seen.end - t.i0, 0, t.rows)};
+      },
+      f);
 }
 
 // ---- Packing ----
@@ -233,15 +233,6 @@ void dropout_factors(const Dropout& dropout, std::int64_t b, std::int64_t h, std
 }
 
 // ---- Sizes and counts ----
-
-/// The arguments with tile sizes filled in.
-template <class T>
-FlashArgs<T> with_tile_sizes(FlashArgs<T> args) {
-  constexpr std::int64_t default_queries = 96, default_keys = 64;  // a tile of floats takes 24 KiB
-  if (args.block_q <= 0) args.block_q = default_queries;
-  if (args.block_k <= 0) args.block_k = default_keys;
-  return args;
-}
 
 /// A tile side of the wanted size, no larger than the sequence.
 inline std::int64_t tile_side(std::int64_t wanted, std::int64_t length) {

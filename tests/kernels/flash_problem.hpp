@@ -116,8 +116,8 @@ struct Problem {
   Array<bool> mask;
   Array<T> bias;
   Repeat bias_repeat = 0;
-  std::vector<double> cap;  // a score function: cap[h] tanh(s / cap[h])
-  int64_t block_q = 0, block_k = 0;
+  std::vector<double> cap;           // a score function: cap[h] tanh(s / cap[h])
+  int64_t block_q = 0, block_k = 0;  // 0: as the kernel has them
 
   Problem(int64_t B_, int64_t Hq_, int64_t Hkv_, int64_t Lq_, int64_t Lk_, int64_t d_, int64_t dv_,
           Layout layout = Layout::plain, double size = 1)
@@ -281,7 +281,8 @@ Result<T> fused(const Problem<T>& p, Layout layout = Layout::plain) {
   a.B = p.B, a.Hq = p.Hq, a.Hkv = p.Hkv, a.Lq = p.Lq, a.Lk = p.Lk, a.d = p.d, a.dv = p.dv;
   a.q = p.q.view.read(), a.k = p.k.view.read(), a.v = p.v.view.read();
   a.scale = T(p.scale), a.band = p.band, a.edits = edits, a.dropout = p.dropout;
-  a.block_q = p.block_q, a.block_k = p.block_k;
+  if (p.block_q > 0) a.block_q = p.block_q;
+  if (p.block_k > 0) a.block_k = p.block_k;
   const std::vector<T> sinks(p.sinks.begin(), p.sinks.end());
   Array<T> dsinks(p.B, p.Hq, 1, 1);
   if (!sinks.empty()) a.sinks = {sinks.data(), 0, 1, 0, 0};

@@ -7,9 +7,11 @@ namespace tapehead {
 
 const Op flash_attention_op{"flash_attention",
                             "O = softmax(Q Kᵀ / √d_k) V, by tiles; m = max S and l = Σ exp(S - m) are kept",
-                            "A = exp(S - m) / l, D = rowsum(dO ⊙ O), then as attention_backward"};
+                            "A = exp(S - m) / l, D = rowsum(dO ⊙ O), then as attention_backward",
+                            "(…, Lq, d) (…, Lk, d) (…, Lk, d_v) → (…, Lq, d_v)"};
 const Op qkvpacked_op{"flash_attention_qkvpacked", "flash_attention with Q, K and V the heads of one tensor",
-                      "dQ, dK and dV as flash_attention, side by side"};
+                      "dQ, dK and dV as flash_attention, side by side",
+                      "(…, Hq + 2 Hkv, L, d) → (…, Hq, L, d)"};
 
 template <std::floating_point T>
 Flash<T> flash_attention(const Tensor<T>& Q, const Tensor<T>& K, const Tensor<T>& V,

@@ -57,7 +57,8 @@ void FlexFunctions<T>::check(std::int64_t B, std::int64_t H, std::int64_t Lq, st
 
 const Op flex_attention_op{
     "flex_attention", "O = softmax(mask(score_mod(Q Kᵀ / √d_k))) V, by tiles",
-    "as flash_attention, dS ∂score_mod/∂s in between; what score_mod reads gets Σ dS ∂score_mod/∂x"};
+    "as flash_attention, dS ∂score_mod/∂s in between; what score_mod reads gets Σ dS ∂score_mod/∂x",
+    "(…, Lq, d) (…, Lk, d) (…, Lk, d_v) → (…, Lq, d_v)"};
 template <class T>
 Flash<T> flex_run(const Tensor<T>& q, const Tensor<T>& k, const Tensor<T>& v, FlexFunctions<T> functions,
                   const AttentionOptions<T>& options) {

@@ -123,9 +123,9 @@ class Edits {
   std::vector<double> of_bias_, bound_;
 };
 
-const Op fused_gradient_op{"fused_attention_gradient",
-                           "dQ, dK, dV by tiles, the weights recomputed from m and l",
-                           "none: the results are values"};
+const Op fused_gradient_op{
+    "fused_attention_gradient", "dQ, dK, dV by tiles, the weights recomputed from m and l",
+    "none: the results are values", "(…, Lq, d_v) → (…, Lq, d) (…, Lk, d) (…, Lk, d_v)"};
 
 // One call of the kernel. It owns everything that its forward pass and its pullbacks read.
 template <class T>

@@ -10,7 +10,8 @@
 namespace tapehead {
 
 const Op varlen_op{"flash_attention_varlen", "flash_attention inside each document of a packed buffer",
-                   "as flash_attention"};
+                   "as flash_attention",
+                   "(total_q, Hq, d) (total_k, Hkv, d) (total_k, Hkv, d_v) → (total_q, Hq, d_v)"};
 
 namespace {
 

@@ -52,9 +52,8 @@ struct Band {
   bool bottom_right = false;
 };
 
-/// Weights dropped after the softmax, the others divided by 1 - p: by the given mask (true = kept) if there
-/// is one, else by dropout_keep(seed, b, h, i, j) of dropout.hpp. The log-sum-exp is that of the undropped
-/// softmax.
+/// Weights are dropped after the softmax and the others divided by 1 - p: by the given mask (true = kept) if there is
+/// one, else by the rule of dropout.hpp. The sums l are those of the softmax before dropout.
 struct Dropout {
   double p = 0;
   std::uint64_t seed = 0;

@@ -1,12 +1,12 @@
 // A complete, trainable self-attention module
 //
-// Four projections around the kernel. The listing's class is nn::SelfAttention, in include/tapehead/models/nn.hpp;
+// Four projections around the kernel. The listing's class is nn::SelfAttention, in include/tapehead/models/attention.hpp;
 // from torch.manual_seed(0) it starts with the weights that torch.nn draws, so that the numbers here are
 // PyTorch's.
 #include <fmt/format.h>
 
 #include "claims.hpp"
-#include "tapehead/models/nn.hpp"
+#include "tapehead/models/attention.hpp"
 
 using namespace tapehead;
 using chapter::Book;

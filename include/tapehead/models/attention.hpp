@@ -9,7 +9,7 @@
 
 #include "tapehead/attention/attention.hpp"
 #include "tapehead/caches/cache.hpp"
-#include "tapehead/models/nn_layers.hpp"
+#include "tapehead/models/layers.hpp"
 
 namespace tapehead::nn {
 

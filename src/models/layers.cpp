@@ -1,4 +1,4 @@
-#include "tapehead/models/nn_layers.hpp"
+#include "tapehead/models/layers.hpp"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "tapehead/models/nn_module.hpp"
+#include "tapehead/models/module.hpp"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "tapehead/models/nn_attention.hpp"
+#include "tapehead/models/attention.hpp"
 
 #include <fmt/format.h>
 

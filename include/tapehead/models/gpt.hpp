@@ -6,7 +6,7 @@
 #include <variant>
 #include <vector>
 
-#include "tapehead/models/nn_attention.hpp"
+#include "tapehead/models/attention.hpp"
 
 // A decoder-only Transformer, from GPT-2 (learned positions, LayerNorm, GELU) to Llama's kind (RoPE, RMSNorm,
 // SwiGLU, grouped heads), by options. Parameter names are those of GPT-2 and nanoGPT; weights are stored

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "tapehead/ops/math.hpp"
-#include "tapehead/models/nn_module.hpp"
+#include "tapehead/models/module.hpp"
 #include "tapehead/random/random.hpp"
 
 namespace tapehead::nn {

@@ -1,4 +1,4 @@
-#include "tapehead/models/nn_gpt.hpp"
+#include "tapehead/models/gpt.hpp"
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
 // Modules: each against its formula, its gradients through every parameter, its errors. Those of attention
-// are in nn_attention_test.cpp.
+// are in attention_test.cpp.
 #include <cmath>
 #include <string>
 #include <vector>

@@ -1,63 +1,62 @@
 #include "tapehead/models/optim.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
 #include <set>
 
 #include "kernels/adam.hpp"
 #include "kernels/parallel.hpp"
+#include "kernels/require.hpp"
 #include "tapehead/ops/arithmetic.hpp"
-#include "tapehead/kernels/error.hpp"
 #include "tapehead/ops/reduce.hpp"
-#include "tapehead/ops/views.hpp"
+#include "tensor/copy.hpp"
 
 namespace tapehead {
 
 namespace detail {
 
 void throw_unwatched(const char* op, const std::string& name) {
-  throw GradientError(fmt::format(
-      "{}: there is no gradient of parameter {}: it was not watched; call tape.watch(model.parameters()) "
-      "before the forward pass, on a new tape after each step",
-      op, name));
+  raise<GradientError>(
+      "{}: there is no gradient of parameter {}, because the tape did not watch it as it is now; each step "
+      "puts "
+      "new tensors in the parameters' place, so begin every step with a new tape and "
+      "tape.watch(model.parameters()), before the forward pass",
+      op, name);
 }
 
 template <class T>
 void check_updates(const char* op, const std::vector<Update<T>>& updates) {
   std::set<std::string> names;
   for (const Update<T>& u : updates) {
-    if (!names.insert(u.name).second)
-      throw ValueError(fmt::format(
-          "{}: two parameters are called {}; the model's members() must give each a name of its own", op,
-          u.name));
-    if (u.gradient.shape() != u.parameter->shape())
-      throw ShapeError(fmt::format("{}: parameter {} has shape {} and its gradient {}; they must be equal",
-                                   op, u.name, u.parameter->shape().str(), u.gradient.shape().str()));
+    require<ValueError>(
+        names.insert(u.name).second,
+        "{}: two parameters are called {}; the model's members() must give each a name of its own", op,
+        u.name);
+    require<ShapeError>(u.gradient.shape() == u.members[0]->shape(),
+                        "{}: parameter {} has shape {} and its gradient {}; they must be equal", op, u.name,
+                        u.members[0]->shape(), u.gradient.shape());
   }
 }
 
 // The length of all gradients as one vector.
 template <class T>
 double gradient_norm(const std::vector<Update<T>>& updates) {
-  double squares = 0;
+  double length = 0;
   for (const Update<T>& u : updates) {
-    const auto length = static_cast<double>(norm(detach(u.gradient)).item());
-    if (!std::isfinite(length))
-      throw ValueError(
-          fmt::format("clip_grad_norm: the gradient of parameter {} is not finite (its norm is {}); clipping "
-                      "cannot help: look "
-                      "for the operation that made it",
-                      u.name, length));
-    squares += length * length;
+    const auto part = static_cast<double>(norm(detach(u.gradient)).item());
+    require<ValueError>(
+        std::isfinite(part),
+        "clip_grad_norm: the gradient of parameter {} is not finite (its norm is {}); clipping "
+        "cannot help: look for the operation that made it",
+        u.name, part);
+    length = std::hypot(length, part);  // squares of large norms would overflow
   }
-  return std::sqrt(squares);
+  return length;
 }
 
 double clip_factor(double norm, double max_norm) {
-  if (!(max_norm >= 0))
-    throw ValueError(fmt::format("clip_grad_norm: max_norm {}; it must be 0 or more", max_norm));
+  require<ValueError>(max_norm >= 0, "clip_grad_norm: max_norm {}; it must be 0 or more", max_norm);
   return std::min(1.0, max_norm / (norm + 1e-6));
 }
 
@@ -72,44 +71,21 @@ using detail::Update;
 
 namespace {
 
-void check(const char* op, const char* name, double value, bool right, const char* wanted) {
-  if (!right) throw ValueError(fmt::format("{}: {} is {}; it must be {}", op, name, value, wanted));
-}
-
-// Calls f(i) for i in 0 … n-1, in pieces that several threads share.
-template <class F>
-void each_element(std::int64_t n, const F& f) {
-  constexpr std::int64_t piece = 16'384;
-  kernels::parallel_for((n + piece - 1) / piece, 8 * n, [&](std::int64_t p) {
-    for (std::int64_t i = p * piece, end = std::min(n, i + piece); i < end; ++i) f(i);
-  });
-}
-
-// Whether nothing is remembered of a parameter yet.
-template <class T>
-bool begins(const char* op, const Update<T>& u, const Tensor<T>& before) {
-  if (before.header().storage == nullptr) return true;
-  if (before.shape() != u.parameter->shape())
-    throw ShapeError(fmt::format(
-        "{}: parameter {} has shape {}, and what is remembered of it {}; use one optimiser for one model", op,
-        u.name, u.parameter->shape().str(), before.shape().str()));
-  return false;
-}
-
-// A parameter's old and next value, and its gradient, row after row.
-template <class T>
-struct Step {
-  explicit Step(const Update<T>& u)
-      : target(u.parameter),
-        old(contiguous(detach(*u.parameter))),
-        gradient(contiguous(detach(u.gradient))),
-        next(old.shape(), "step") {}
-  Tensor<T>* target;
-  Tensor<T> old, gradient;
-  Buffer<T> next;
+struct Setting {
+  const char* name;
+  double value;
 };
+// All of them must be 0 or more, and finite as numbers of T.
+template <class T>
+void check_settings(const char* op, std::initializer_list<Setting> settings) {
+  for (const auto& [name, value] : settings) {
+    require<ValueError>(value >= 0, "{}: {} is {}; it must be 0 or more", op, name, value);
+    require<ValueError>(std::isfinite(static_cast<T>(value)), "{}: {} is {}; it must be finite as a {}", op,
+                        name, value, dtype_name<T>());
+  }
+}
 
-// The elements of x for writing, where nobody could tell: no copy, no view and no tape holds them.
+// The elements of x for writing, if no copy, no view and no tape could see that.
 template <class T>
 T* unshared(Tensor<T>& x) {
   const detail::Header& h = x.header();
@@ -118,91 +94,97 @@ T* unshared(Tensor<T>& x) {
   return alone && h.contiguous ? static_cast<T*>(h.data) : nullptr;
 }
 
-// A running mean of a parameter, zeros at first: updated in place where nobody else holds it, otherwise in a
-// copy that takes its place in the end.
+// A running mean that the optimiser keeps of a parameter, zeros at first. It is updated in place if nobody else
+// holds it, otherwise in a copy that takes its place at the end.
 template <class T>
 class Moment {
  public:
-  Moment(const char* op, Tensor<T>& kept, const Shape& shape)
-      : kept_(kept), data_(unshared(kept)), fresh_(data_ == nullptr ? shape : Shape{0}, op) {
-    if (data_ != nullptr) return;
-    data_ = fresh_.data();
-    if (kept.header().storage == nullptr)
-      std::fill_n(data_, fresh_.numel(), T{});
-    else
-      std::copy_n(contiguous(detach(kept)).data(), fresh_.numel(), data_);
+  Moment(const char* op, const Update<T>& u, Tensor<T>& kept) : kept_(&kept) {
+    const bool begins = kept.header().storage == nullptr;
+    require<ShapeError>(
+        begins || kept.shape() == u.members[0]->shape(),
+        "{}: parameter {} has shape {}, and what is remembered of it {}; use one optimiser for one "
+        "model",
+        op, u.name, u.members[0]->shape(), kept.shape());
+    if (!begins && unshared(kept) != nullptr) return;
+    fresh_ = begins ? zeros<T>(u.members[0]->shape()) : detail::copied(kept);
   }
-  T* data() { return data_; }
+  T* data() { return unshared(is_fresh() ? fresh_ : *kept_); }
   void keep() {
-    if (data_ == fresh_.data()) kept_ = std::move(fresh_);
+    if (is_fresh()) *kept_ = std::move(fresh_);
   }
 
  private:
-  Tensor<T>& kept_;
-  T* data_;
-  Buffer<T> fresh_;
+  bool is_fresh() const { return fresh_.header().storage != nullptr; }
+  Tensor<T>* kept_;
+  Tensor<T> fresh_;
+};
+
+// A parameter's old and next value, its gradient, and what the optimiser keeps of it. All memory is taken before
+// the first number changes: where memory runs out, nothing has changed.
+template <class T>
+struct Step {
+  Step(const char* op, const Update<T>& u, std::initializer_list<Tensor<T>*> keeps)
+      : update(&u),
+        old(detail::dense(*u.members[0])),
+        gradient(detail::dense(u.gradient)),
+        next(old.shape(), op) {
+    for (Tensor<T>* kept : keeps) moments.emplace_back(op, u, *kept);
+  }
+  void finish() {
+    const Tensor<T> made = std::move(next);
+    for (Tensor<T>* member : update->members) *member = made;
+    for (Moment<T>& moment : moments) moment.keep();
+  }
+  const Update<T>* update;
+  Tensor<T> old, gradient;
+  Buffer<T> next;
+  std::vector<Moment<T>> moments;
 };
 
 }  // namespace
 
 template <std::floating_point T>
 void SGD<T>::update(const std::vector<Update<T>>& updates) {
-  check("SGD", "lr", lr, lr >= 0, "0 or more");
-  check("SGD", "momentum", momentum, momentum >= 0, "0 or more");
-  check("SGD", "weight_decay", weight_decay, weight_decay >= 0, "0 or more");
-  check("SGD", "momentum", momentum, !nesterov || momentum > 0, "more than 0 with nesterov");
-  struct Next : Step<T> {
-    Next(const Update<T>& u, bool keeps)
-        : Step<T>(u), velocity(keeps ? this->old.shape() : Shape{0}, "SGD") {}
-    Buffer<T> velocity;
-  };
-  const bool keeps = momentum > 0;
-  std::vector<Next> steps;
+  check_settings<T>("SGD", {{"lr", lr}, {"momentum", momentum}, {"weight_decay", weight_decay}});
+  require<ValueError>(!nesterov || momentum > 0, "SGD: momentum is {}; it must be more than 0 with nesterov",
+                      momentum);
+  std::vector<Step<T>> steps;
   steps.reserve(updates.size());
   for (const Update<T>& u : updates) {
-    steps.emplace_back(u, keeps);
-    Next& s = steps.back();
-    const Tensor<T>& before = velocity[u.name];
-    const bool first = begins("SGD", u, before);
-    const T *p = s.old.data(), *g = s.gradient.data(), *b = before.data();
-    T *p_next = s.next.data(), *b_next = s.velocity.data();
-    const T rate = static_cast<T>(lr), mu = static_cast<T>(momentum), decay = static_cast<T>(weight_decay);
-    each_element(s.old.numel(), [=, this](std::int64_t i) {
-      const T d = g[i] + decay * p[i], now = first ? d : mu * b[i] + d;
-      if (keeps) b_next[i] = now;
-      p_next[i] = p[i] - rate * (nesterov ? d + mu * now : keeps ? now : d);
+    Tensor<T>& b = velocity[u.name];
+    momentum > 0 ? steps.emplace_back("SGD", u, std::initializer_list<Tensor<T>*>{&b})
+                 : steps.emplace_back("SGD", u, std::initializer_list<Tensor<T>*>{});
+  }
+  const T rate = static_cast<T>(lr), mu = static_cast<T>(momentum), decay = static_cast<T>(weight_decay);
+  for (Step<T>& s : steps) {
+    const T *p = s.old.data(), *g = s.gradient.data();
+    T *next = s.next.data(), *b = s.moments.empty() ? nullptr : s.moments[0].data();
+    kernels::parallel_pieces(s.old.numel(), 8, [=, this](std::int64_t begin, std::int64_t n) {
+      for (std::int64_t i = begin; i < begin + n; ++i) {
+        const T d = g[i] + decay * p[i], mean = b != nullptr ? b[i] = mu * b[i] + d : d;
+        next[i] = p[i] - rate * (nesterov ? d + mu * mean : mean);
+      }
     });
   }
-  for (std::size_t i = 0; i < steps.size(); ++i) {
-    *steps[i].target = std::move(steps[i].next);
-    velocity[updates[i].name] = keeps ? Tensor<T>(std::move(steps[i].velocity)) : Tensor<T>();
-  }
+  for (Step<T>& s : steps) s.finish();
 }
 
 template <std::floating_point T, bool decoupled>
 void AdamOptimizer<T, decoupled>::update(const std::vector<Update<T>>& updates) {
   const char* op = decoupled ? "AdamW" : "Adam";
-  check(op, "lr", lr, lr >= 0, "0 or more");
-  check(op, "beta1", beta1, beta1 >= 0 && beta1 < 1, "0 or more and less than 1");
-  check(op, "beta2", beta2, beta2 >= 0 && beta2 < 1, "0 or more and less than 1");
-  check(op, "eps", eps, eps >= 0, "0 or more");
-  check(op, "weight_decay", weight_decay, weight_decay >= 0, "0 or more");
-  // First all memory that it takes, then the numbers: where memory runs out, nothing has changed.
-  struct Next : Step<T> {
-    Next(const char* name, const Update<T>& u, State& st)
-        : Step<T>(u), state(&st), m(name, st.m, this->old.shape()), v(name, st.v, this->old.shape()) {}
-    State* state;
-    Moment<T> m, v;
-  };
-  std::vector<Next> steps;
+  check_settings<T>(op, {{"lr", lr}, {"eps", eps}, {"weight_decay", weight_decay}});
+  for (const auto& [name, beta] : {Setting{"beta1", beta1}, Setting{"beta2", beta2}})
+    require<ValueError>(beta >= 0 && beta < 1, "{}: {} is {}; it must be 0 or more and less than 1", op, name,
+                        beta);
+  std::vector<Step<T>> steps;
   steps.reserve(updates.size());
   for (const Update<T>& u : updates) {
     State& before = state[u.name];
-    begins(op, u, before.m), begins(op, u, before.v);
-    steps.emplace_back(op, u, before);
+    steps.emplace_back(op, u, std::initializer_list<Tensor<T>*>{&before.m, &before.v});
   }
-  for (Next& s : steps) {
-    const auto t = static_cast<double>(s.state->steps + 1);
+  for (Step<T>& s : steps) {
+    const auto t = static_cast<double>(state[s.update->name].steps + 1);
     const double decays = decay_vectors || s.old.rank() >= 2 ? weight_decay : 0;
     const kernels::AdamStep<T> step{
         .beta1 = static_cast<T>(beta1),
@@ -215,15 +197,12 @@ void AdamOptimizer<T, decoupled>::update(const std::vector<Update<T>>& updates) 
         .into_gradient = static_cast<T>(decoupled ? 0 : decays),
         .shrink = static_cast<T>(decoupled ? 1 - lr * decays : 1),
     };
+    T *m = s.moments[0].data(), *v = s.moments[1].data(), *next = s.next.data();
     kernels::parallel_pieces(s.old.numel(), 8, [&](std::int64_t i, std::int64_t n) {
-      kernels::adam_n(n, step, s.old.data() + i, s.gradient.data() + i, s.m.data() + i, s.v.data() + i,
-                      s.next.data() + i);
+      kernels::adam_n(n, step, s.old.data() + i, s.gradient.data() + i, m + i, v + i, next + i);
     });
   }
-  for (Next& s : steps) {
-    *s.target = std::move(s.next);
-    s.m.keep(), s.v.keep(), ++s.state->steps;
-  }
+  for (Step<T>& s : steps) s.finish(), ++state[s.update->name].steps;
 }
 
 #define TAPEHEAD_OPTIM(T)                                                          \

@@ -66,6 +66,12 @@ const Header* share(const Header* header) noexcept {
   return header;
 }
 
+const Header* share_copied(const Header* header, const void* tensor) noexcept {
+  if (copy_hook != nullptr) [[unlikely]]
+    if (const Header* own = copy_hook(header, tensor)) return own;
+  return share(header);
+}
+
 void drop(const Header* header) noexcept {
   if (header == nullptr || !last_of(header->owners)) return;
   Storage* storage = header->storage;  // none in a buffer whose allocation failed

@@ -2,6 +2,8 @@
 #include "tapehead/models/optim.hpp"
 
 #include <cmath>
+#include <limits>
+#include <string>
 #include <vector>
 
 #include "tapehead/tapehead.hpp"
@@ -55,8 +57,9 @@ struct Twins : nn::Module<Twins, double> {
     visit("w", a), visit("w", b);
   }
 };
-struct Point : nn::Module<Point, float> {
-  Tensor<float> at{3, -4};
+template <class T>
+struct Point : nn::Module<Point<T>, T> {
+  Tensor<T> at{3, -4};
   template <class F>
   void members(F&& visit) {
     visit("at", at);
@@ -170,10 +173,11 @@ TEST_CASE("optimisers: where a step throws, model and optimiser are as before") 
     tape.watch(model.W);
     return tape.backward(model.loss(Tensor<double>{{1, 2, -1}}));
   };
-  CHECK(message<GradientError>([&] { optimizer.step(model, unwatched()); }) ==
-        "AdamW: there is no gradient of parameter b: it was not watched; call tape.watch(model.parameters()) "
-        "before the forward pass, on "
-        "a new tape after each step"sv);
+  CHECK(
+      message<GradientError>([&] { optimizer.step(model, unwatched()); }) ==
+      "AdamW: there is no gradient of parameter b, because the tape did not watch it as it is now; each step "
+      "puts new tensors in the parameters' place, so begin every step with a new tape and "
+      "tape.watch(model.parameters()), before the forward pass"sv);
   struct WrongShape {
     Tensor<double> operator[](const Tensor<double>& x) const {
       return x.rank() == 2 ? x : Tensor<double>{1.0};
@@ -210,6 +214,60 @@ TEST_CASE("optimisers: where a step throws, model and optimiser are as before") 
         "SGD: two parameters are called w; the model's members() must give each a name of its own"sv);
 }
 
+TEST_CASE(
+    "optimisers: a step with the gradients of an old tape says that a step has replaced the parameters") {
+  Model model;
+  SGD<double> sgd;
+  const auto grad = model.gradients();
+  sgd.step(model, grad);
+  const auto after = model.values();
+  CHECK(message<GradientError>([&] { sgd.step(model, grad); }) ==
+        "SGD: there is no gradient of parameter W, because the tape did not watch it as it is now; each step "
+        "puts "
+        "new tensors in the parameters' place, so begin every step with a new tape and "
+        "tape.watch(model.parameters()), before the forward pass"sv);
+  CHECK(message<GradientError>([&] {
+          clip_grad_norm(model, grad, 1);
+        }).starts_with("clip_grad_norm: there is no gradient of parameter W"));
+  CHECK(model.values() == after);
+}
+
+TEST_CASE_TEMPLATE("optimisers: every setting is checked for negative numbers, infinity and NaN", T, float,
+                   double) {
+  constexpr double inf = std::numeric_limits<double>::infinity(),
+                   nan = std::numeric_limits<double>::quiet_NaN();
+  Point<T> model;
+  const auto before = model.at;
+  Tape<T> tape;
+  tape.watch(model.parameters());
+  const auto grad = tape.backward(sum(model.at));
+  const auto refuses = [&](auto optimizer, auto set) {
+    for (double value : {-1e-300, -1.0, -inf, inf, nan}) {
+      auto wrong = optimizer;
+      set(wrong, value);
+      CAPTURE(value);
+      CHECK(message<ValueError>([&] { wrong.step(model, grad); }) != "[nothing was thrown]"sv);
+    }
+  };
+  refuses(SGD<T>{}, [](auto& o, double x) { o.lr = x; });
+  refuses(SGD<T>{}, [](auto& o, double x) { o.momentum = x; });
+  refuses(SGD<T>{}, [](auto& o, double x) { o.weight_decay = x; });
+  const auto adams = [&](auto optimizer) {
+    refuses(optimizer, [](auto& o, double x) { o.lr = x; });
+    refuses(optimizer, [](auto& o, double x) { o.beta1 = x; });
+    refuses(optimizer, [](auto& o, double x) { o.beta2 = x; });
+    refuses(optimizer, [](auto& o, double x) { o.eps = x; });
+    refuses(optimizer, [](auto& o, double x) { o.weight_decay = x; });
+  };
+  adams(Adam<T>{}), adams(AdamW<T>{});
+  CHECK(message<ValueError>([&] { SGD<T>{.lr = inf}.step(model, grad); }) ==
+        std::string("SGD: lr is inf; it must be finite as a ") + dtype_name<T>());
+  if (sizeof(T) == 4)
+    CHECK(message<ValueError>([&] { SGD<T>{.lr = 1e200}.step(model, grad); }) ==
+          "SGD: lr is 1e+200; it must be finite as a float"sv);
+  CHECK(model.at.id() == before.id());
+}
+
 TEST_CASE("clip_grad_norm: all gradients together are no longer than asked") {
   Model model;
   const auto grad = model.gradients();
@@ -217,16 +275,23 @@ TEST_CASE("clip_grad_norm: all gradients together are no longer than asked") {
   for (double g : model.gradient_values()) squares += g * g;
   const auto clipped = clip_grad_norm(model, grad, 0.5);
   CHECK(clipped.norm == doctest::Approx(std::sqrt(squares)).epsilon(1e-14));
-  CHECK(clipped.factor == doctest::Approx(0.5 / (std::sqrt(squares) + 1e-6)).epsilon(1e-14));
-  CHECK(allclose(clipped[model.W], grad[model.W] * clipped.factor, 1e-15, 0));
+  CHECK(clipped.grad.factor == doctest::Approx(0.5 / (std::sqrt(squares) + 1e-6)).epsilon(1e-14));
+  CHECK(allclose(clipped[model.W], grad[model.W] * clipped.grad.factor, 1e-15, 0));
   const auto loose = clip_grad_norm(model, grad, 1000);
   CHECK(equal(loose[model.b], grad[model.b]));
 
-  Model other = model;
+  Model other = model, third = model;
+  const auto [other_grad, norm] = clip_grad_norm(other, other.gradients(), 0.5);
+  CHECK(norm == clipped.norm);
   SGD<double>{.lr = 1}.step(model, clipped);
-  SGD<double>{.lr = clipped.factor}.step(other, grad);
-  CHECK(close(model.values(), other.values()));
+  SGD<double>{.lr = 1}.step(other, other_grad);
+  SGD<double>{.lr = clipped.grad.factor}.step(third, third.gradients());
+  CHECK(close(model.values(), third.values()));
+  CHECK(model.values() == other.values());
+  CHECK(clip_grad_norm(model, model.gradients(), std::numeric_limits<double>::infinity()).grad.factor == 1);
 
+  CHECK(message<ValueError>([&] { clip_grad_norm(model, model.gradients(), std::nan("")); }) ==
+        "clip_grad_norm: max_norm nan; it must be 0 or more"sv);
   CHECK(message<ValueError>([&] { clip_grad_norm(model, model.gradients(), -1); }) ==
         "clip_grad_norm: max_norm -1; it must be 0 or more"sv);
   model.b = Tensor<double>{std::numeric_limits<double>::quiet_NaN(), 0};
@@ -237,7 +302,7 @@ TEST_CASE("clip_grad_norm: all gradients together are no longer than asked") {
 }
 
 TEST_CASE("AdamW: finds the smallest of a bowl") {
-  Point point;
+  Point<float> point;
   AdamW<float> optimizer{.lr = 0.1, .weight_decay = 0};
   for (int step = 0; step < 500; ++step) {
     Tape<float> tape;

@@ -52,6 +52,7 @@ const Header& empty_header();
 Storage* new_storage(const char* op, const Shape& shape, std::int64_t numel, std::size_t element_bytes);
 Header* new_header();
 const Header* share(const Header* header) noexcept;  // one owner more; null stays null
+const Header* share_copied(const Header* header, const void* tensor) noexcept;  // see copy_hook
 void drop(const Header* header) noexcept;            // one fewer; the last takes it along
 [[noreturn]] void raise_not_scalar(const Shape& shape);
 [[noreturn]] void raise_beyond_int64(unsigned long long value);
@@ -86,6 +87,10 @@ template <class E>
 using ReadWatch = void (*)(const Tensor<E>&);
 template <class E>
 inline constinit thread_local ReadWatch<E> read_watch = nullptr;
+// Called, where set, with the address of each tensor that is copied on this thread: gives the header that the copy
+// holds, or null for the tensor's own. A module sets it while it is copied, see models/module.hpp.
+using CopyHook = const Header* (*)(const Header* header, const void* tensor) noexcept;
+inline constinit thread_local CopyHook copy_hook = nullptr;
 }  // namespace detail
 
 /// The elements of a tensor that is being made: filled through data(), then moved once into a Tensor.
@@ -128,7 +133,7 @@ class Tensor {
   Tensor(std::initializer_list<detail::Nested<E>> values);
   Tensor(Buffer<E>&& filled) : header_(std::exchange(filled.header_, nullptr)) {}
 
-  Tensor(const Tensor& other) noexcept : header_(detail::share(other.header_)) {}
+  Tensor(const Tensor& other) noexcept : header_(detail::share_copied(other.header_, &other)) {}
   Tensor(Tensor&& other) noexcept : header_(std::exchange(other.header_, nullptr)) {}
   Tensor& operator=(Tensor other) noexcept {
     std::swap(header_, other.header_);

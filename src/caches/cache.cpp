@@ -1,16 +1,12 @@
 #include "tapehead/caches/cache.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <cmath>
-#include <vector>
+#include <limits>
 
 #include "caches/decoding.hpp"
-#include "tensor/elementwise.hpp"
-#include "tapehead/kernels/error.hpp"
-#include "tapehead/autograd/tape.hpp"
+#include "kernels/require.hpp"
 #include "tapehead/ops/views.hpp"
+#include "tensor/elementwise.hpp"
 
 namespace tapehead {
 
@@ -21,11 +17,19 @@ Shape rows_shape(const Shape& lead, std::int64_t n, std::int64_t width) {
   return lead.with(lead.rank(), n).with(lead.rank() + 1, width);
 }
 
-// Whether nobody but its one owner can see these elements.
+// Whether no other tensor shows these elements.
 template <class T>
 bool unshared(const Tensor<T>& x) {
   return x.header().owners.load(std::memory_order_acquire) == 1 &&
          x.header().storage->owners.load(std::memory_order_acquire) == 1;
+}
+
+// The rows that a window needs, checked.
+std::int64_t twice(std::int64_t window) {
+  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max() / 2;
+  require<ValueError>(window >= 1 && window <= most,
+                      "SlidingKVCache: window {}; it counts the current token, so it is 1 or more", window);
+  return 2 * window;
 }
 
 }  // namespace
@@ -34,12 +38,11 @@ template <std::floating_point T>
 KVCache<T>::KVCache(const Shape& lead, std::int64_t capacity, std::int64_t key_width,
                     std::int64_t value_width)
     : lead_(lead) {
-  if (lead.rank() > max_rank - 2)
-    throw ShapeError(fmt::format("KVCache: leading axes {}; at most {} go before (length, width)", lead.str(),
-                                 max_rank - 2));
-  if (capacity < 0 || key_width < 0 || value_width < 0)
-    throw ShapeError(fmt::format("KVCache: capacity {}, key width {}, value width {}; none may be negative",
-                                 capacity, key_width, value_width));
+  require<ShapeError>(lead.rank() <= max_rank - 2,
+                      "KVCache: leading axes {}; at most {} go before (length, width)", lead, max_rank - 2);
+  require<ShapeError>(capacity >= 0 && key_width >= 0 && value_width >= 0,
+                      "KVCache: capacity {}, key width {}, value width {}; none may be negative", capacity,
+                      key_width, value_width);
   make_rows(capacity, key_width, value_width > 0 ? value_width : key_width);
 }
 
@@ -56,9 +59,9 @@ Tensor<T> KVCache<T>::seen(const Tensor<T>& rows) const {
   return rows.view(rows_shape(lead_, length_, rows.size(-1)), rows.strides(), rows.data());
 }
 
-// Makes the rows length … end - 1 this cache's alone. They are, if nobody wrote behind `length` yet: then
-// they are in no view. Else a copy of this cache, or this one before it was truncated, did; views may show
-// them, and the rows move.
+// Makes the rows length … end - 1 this cache's alone. They are already if nothing was written behind `length`,
+// because then no view shows them. Otherwise a copy of this cache wrote there, or this one did before it was
+// truncated: views may show those rows, so all rows move.
 template <std::floating_point T>
 void KVCache<T>::claim(std::int64_t end) {
   std::int64_t expected = length_;
@@ -74,11 +77,11 @@ void KVCache<T>::claim(std::int64_t end) {
 template <std::floating_point T>
 void KVCache<T>::append(const Tensor<T>& k, const Tensor<T>& v) {
   const std::int64_t n = detail::new_rows("KVCache.append", k, v, lead_, key_width(), value_width());
-  if (n > capacity() - length_)
-    throw ValueError(fmt::format(
-        "KVCache.append: {} more tokens behind {} pass the capacity of {}; make the cache with a larger one, "
-        "truncate() it, or use a SlidingKVCache",
-        n, length_, capacity()));
+  require<ValueError>(
+      n <= capacity() - length_,
+      "KVCache.append: {} more tokens behind {} exceed the capacity of {}; make the cache with a "
+      "larger one, truncate() it, or use a SlidingKVCache",
+      n, length_, capacity());
   claim(length_ + n);
   const auto write = [this](const Tensor<T>& rows, const Tensor<T>& x) {
     detail::copy_to(const_cast<T*>(rows.data()) + length_ * rows.size(-1), rows.strides(), x);
@@ -89,36 +92,46 @@ void KVCache<T>::append(const Tensor<T>& k, const Tensor<T>& v) {
 
 template <std::floating_point T>
 void KVCache<T>::truncate(std::int64_t length) {
-  if (length < 0 || length > length_)
-    throw ValueError(
-        fmt::format("KVCache.truncate: to {} tokens of {}; it must be 0 to {}", length, length_, length_));
+  require<ValueError>(length >= 0 && length <= length_,
+                      "KVCache.truncate: to {} tokens of {}; it must be 0 to {}", length, length_, length_);
   length_ = length;
 }
 
-template <std::floating_point T>
-Tensor<T> decode(const Tensor<T>& q, const KVCache<T>& cache,
-                 const AttentionOptions<std::type_identity_t<T>>& options) {
-  const std::int64_t first_row = 0;
-  return detail::decode("decode", q, cache.lead(), cache.length(), 0, options,
+namespace {
+
+// Attention to the `length` rows of a cache from first_row on, each query to the last `window` of them (0: all).
+template <class T>
+Tensor<T> decode_run(const Tensor<T>& q, const KVCache<T>& cache, std::int64_t first_row,
+                      std::int64_t length, std::int64_t window, const AttentionOptions<T>& options) {
+  return detail::decode("decode", q, cache.lead(), length, window, options,
                         {.keys = cache.keys().data(),
                          .values = cache.values().data(),
-                         .length = cache.length(),
+                         .length = length,
                          .d = cache.key_width(),
                          .dv = cache.value_width(),
                          .head_rows = cache.capacity(),
                          .run_rows = std::max<std::int64_t>(cache.capacity(), 1),
                          .first_rows = {&first_row, 1}},
-                        [&] { return std::pair(cache.keys(), cache.values()); });
+                        [&] {
+                          const auto part = [&](const Tensor<T>& x) {
+                            return slice(x, -2, first_row, first_row + length);
+                          };
+                          return std::pair(part(cache.keys()), part(cache.values()));
+                        });
+}
+
+}  // namespace
+
+template <std::floating_point T>
+Tensor<T> decode(const Tensor<T>& q, const KVCache<T>& cache,
+                 const AttentionOptions<std::type_identity_t<T>>& options) {
+  return decode_run(q, cache, 0, cache.length(), 0, options);
 }
 
 template <std::floating_point T>
 SlidingKVCache<T>::SlidingKVCache(const Shape& lead, std::int64_t window, std::int64_t key_width,
                                   std::int64_t value_width)
-    : window_(window), rows_(lead, 2 * std::max<std::int64_t>(window, 0), key_width, value_width) {
-  if (window < 1)
-    throw ValueError(
-        fmt::format("SlidingKVCache: window {}; it counts the current token, so it is 1 or more", window));
-}
+    : window_(window), rows_(lead, twice(window), key_width, value_width) {}
 
 template <std::floating_point T>
 void SlidingKVCache<T>::append(const Tensor<T>& k, const Tensor<T>& v) {
@@ -126,7 +139,7 @@ void SlidingKVCache<T>::append(const Tensor<T>& k, const Tensor<T>& v) {
       detail::new_rows("SlidingKVCache.append", k, v, rows_.lead(), rows_.key_width(), rows_.value_width());
   if (n == 0) return;
   const std::int64_t before =
-      std::min(window_ - 1, rows_.length());  // still seen by the first of the new tokens
+      std::min(window_ - 1, rows_.length());  // the first of the new tokens sees these
   if (rows_.length() + n > rows_.capacity()) {
     KVCache<T> moved(rows_.lead(), std::max(2 * window_, before + n), rows_.key_width(), rows_.value_width());
     const auto tail = [&](const Tensor<T>& x) {
@@ -142,35 +155,21 @@ void SlidingKVCache<T>::append(const Tensor<T>& k, const Tensor<T>& v) {
 }
 
 template <std::floating_point T>
-Tensor<T> SlidingKVCache<T>::keys() const {
-  return slice(rows_.keys(), -2, rows_.length() - kept_, rows_.length());
-}
-template <std::floating_point T>
-Tensor<T> SlidingKVCache<T>::values() const {
-  return slice(rows_.values(), -2, rows_.length() - kept_, rows_.length());
+Tensor<T> SlidingKVCache<T>::last(const Tensor<T>& x) const {
+  return slice(x, -2, x.size(-2) - kept_, x.size(-2));
 }
 
 template <std::floating_point T>
 Tensor<T> decode(const Tensor<T>& q, const SlidingKVCache<T>& cache,
                  const AttentionOptions<std::type_identity_t<T>>& options) {
   const std::int64_t n = q.rank() < 2 ? 0 : q.size(-2), window = cache.window(), kept = cache.kept();
-  if (kept < cache.length() && n > kept - (window - 1))
-    throw ValueError(
-        fmt::format("decode: {} queries in a window of {}, and {} keys kept of {}: the first of them should "
-                    "see more; decode "
-                    "each chunk before the next is appended",
-                    n, window, kept, cache.length()));
-  const std::int64_t first_row = cache.rows().length() - kept;
-  return detail::decode("decode", q, cache.rows().lead(), kept, window, options,
-                        {.keys = cache.rows().keys().data(),
-                         .values = cache.rows().values().data(),
-                         .length = kept,
-                         .d = cache.rows().key_width(),
-                         .dv = cache.rows().value_width(),
-                         .head_rows = cache.rows().capacity(),
-                         .run_rows = cache.rows().capacity(),
-                         .first_rows = {&first_row, 1}},
-                        [&] { return std::pair(cache.keys(), cache.values()); });
+  require<ValueError>(
+      kept == cache.length() || n <= kept - (window - 1),
+      "decode: {} queries in a window of {}, and {} keys kept of {}: the first of them should see "
+      "more; decode each chunk before the next is appended",
+      n, window, kept, cache.length());
+  const KVCache<T> rows = cache.rows();
+  return decode_run(q, rows, rows.length() - kept, kept, window, options);
 }
 
 #define TAPEHEAD_CACHE(T)                                                                     \

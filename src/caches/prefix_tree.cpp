@@ -1,11 +1,9 @@
 #include "tapehead/caches/prefix_tree.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <iterator>
 
-#include "tapehead/kernels/error.hpp"
+#include "kernels/require.hpp"
 
 namespace tapehead {
 
@@ -13,180 +11,109 @@ namespace {
 
 using Tokens = std::vector<std::int64_t>;
 
-// How many of the tokens from `a_at` and `b_at` on agree.
-std::int64_t agreeing(const Tokens& a, std::int64_t a_at, const Tokens& b, std::int64_t b_at) {
-  const auto first = a.begin() + a_at;
-  return std::mismatch(first, a.end(), b.begin() + b_at, b.end()).first - first;
-}
-
-Tokens part(const Tokens& tokens, std::int64_t begin, std::int64_t end) {
-  return {tokens.begin() + begin, tokens.begin() + end};
+// Block i of the tokens; what there is of it at their end.
+Tokens block_of(const Tokens& tokens, std::int64_t i, std::int64_t block_size) {
+  const auto size = static_cast<std::int64_t>(tokens.size());
+  return {tokens.begin() + i * block_size, tokens.begin() + std::min((i + 1) * block_size, size)};
 }
 
 }  // namespace
 
-// A stack of nodes instead of recursion: a long dialogue makes a deep tree.
-template <std::floating_point T>
-template <class F>
-void PrefixTree<T>::each_node(const F& f) const {
-  std::vector<const Node*> open{&root_};
-  while (!open.empty()) {
-    const Node* node = open.back();
-    open.pop_back();
-    for (const auto& child : node->children) open.push_back(child.second.get());
-    f(*node);
-  }
-}
-
 template <std::floating_point T>
 PrefixTree<T>::~PrefixTree() {
   for (std::int64_t block : blocks()) cache_.release(block);
-  std::vector<std::unique_ptr<Node>> open;
-  const auto take_children = [&open](Node& node) {
-    for (auto& child : node.children) open.push_back(std::move(child.second));
-  };
-  take_children(root_);
-  while (!open.empty()) {
-    const std::unique_ptr<Node> node = std::move(open.back());
-    open.pop_back();
-    take_children(*node);
-  }
 }
 
 template <std::floating_point T>
 std::vector<std::int64_t> PrefixTree<T>::blocks() const {
   std::vector<std::int64_t> all;
-  each_node([&all](const Node& node) { all.insert(all.end(), node.blocks.begin(), node.blocks.end()); });
+  for (const auto& [key, node] : nodes_) all.push_back(node.block);
   return all;
 }
 
 // Down as far as whole blocks agree.
 template <std::floating_point T>
-typename PrefixTree<T>::Place PrefixTree<T>::walk(const Tokens& tokens) {
-  const std::int64_t B = cache_.size().block_size, all = static_cast<std::int64_t>(tokens.size());
+typename PrefixTree<T>::Path PrefixTree<T>::walk(const Tokens& tokens) {
+  const std::int64_t B = cache_.size().block_size, whole = static_cast<std::int64_t>(tokens.size()) / B;
   ++clock_;
-  Place at{&root_, 0, 0};
-  while (at.length + B <= all) {
-    const auto child = at.node->children.find(part(tokens, at.length, at.length + B));
-    if (child == at.node->children.end()) break;
-    at.node = child->second.get();
-    at.node->used = clock_;
-    at.blocks = agreeing(at.node->tokens, 0, tokens, at.length) / B;
-    at.length += at.blocks * B;
-    if (at.blocks < static_cast<std::int64_t>(at.node->blocks.size())) break;
+  Path path;
+  for (std::int64_t i = 0; i < whole; ++i) {
+    const auto child = nodes_.find({path.end, block_of(tokens, i, B)});
+    if (child == nodes_.end()) break;
+    child->second.used = clock_;
+    path.end = child->second.number;
+    path.blocks.push_back(child->second.block);
   }
-  return at;
+  return path;
 }
 
 template <std::floating_point T>
 typename PrefixTree<T>::Match PrefixTree<T>::match(const Tokens& tokens) {
   const std::int64_t B = cache_.size().block_size;
-  const Place at = walk(tokens);
+  Path path = walk(tokens);
+  std::int64_t length = static_cast<std::int64_t>(path.blocks.size()) * B;
 
-  // The next block may agree in part: the rest of this node's run, or of the children the one that agrees
-  // longest, which in the order of the map is a neighbour of what is asked for.
-  std::int64_t extra = 0, extra_block = -1;
-  const auto consider = [&](const Node& node, std::int64_t block) {
-    const std::int64_t n = std::min(B, agreeing(node.tokens, block * B, tokens, at.length));
-    if (n > extra) extra = n, extra_block = node.blocks[static_cast<std::size_t>(block)];
+  // Part of the next block may agree too. The child that agrees longest is, in the order of the map, a neighbour
+  // of the tokens asked for.
+  const Tokens rest = block_of(tokens, static_cast<std::int64_t>(path.blocks.size()), B);
+  const auto next = nodes_.lower_bound({path.end, rest});
+  Node* longest = nullptr;
+  std::int64_t extra = 0;
+  const auto consider = [&](auto child) {
+    const Tokens& held = child->first.second;
+    const auto n = std::mismatch(held.begin(), held.end(), rest.begin(), rest.end()).first - held.begin();
+    if (child->first.first == path.end && n > extra) extra = n, longest = &child->second;
   };
-  if (at.blocks < static_cast<std::int64_t>(at.node->blocks.size())) {
-    consider(*at.node, at.blocks);
-  } else {
-    const auto& children = at.node->children;
-    const auto next = children.lower_bound(part(tokens, at.length, static_cast<std::int64_t>(tokens.size())));
-    if (next != children.end()) consider(*next->second, 0);
-    if (next != children.begin()) consider(*std::prev(next)->second, 0);
+  if (next != nodes_.end()) consider(next);
+  if (next != nodes_.begin()) consider(std::prev(next));
+  if (longest != nullptr) {
+    longest->used = clock_, length += extra;
+    path.blocks.push_back(longest->block);
   }
-
-  std::vector<std::int64_t> shared;
-  for (const Node *node = at.node, *below = nullptr; node != &root_; below = node, node = node->parent) {
-    const auto end = below == nullptr ? node->blocks.begin() + at.blocks : node->blocks.end();
-    shared.insert(shared.begin(), node->blocks.begin(), end);
-  }
-  if (extra > 0) shared.push_back(extra_block);
-  return {cache_.adopt(shared, at.length + extra), at.length + extra};
+  return {cache_.adopt(path.blocks, length), length};
 }
 
 template <std::floating_point T>
 std::int64_t PrefixTree<T>::insert(const Tokens& tokens, std::int64_t sequence) {
   const auto count = static_cast<std::int64_t>(tokens.size());
-  if (count > cache_.length(sequence))
-    throw ValueError(
-        fmt::format("PrefixTree.insert: {} tokens, and sequence {} holds {}; append the keys and values of "
-                    "them all first",
-                    count, sequence, cache_.length(sequence)));
+  require<ValueError>(
+      count <= cache_.length(sequence),
+      "PrefixTree.insert: {} tokens, and sequence {} holds {}; append the keys and values of them "
+      "all first",
+      count, sequence, cache_.length(sequence));
   const std::int64_t B = cache_.size().block_size, whole = count / B;
-  const Place at = walk(tokens);
-  const std::int64_t added = whole - at.length / B;
-  if (added == 0) return 0;
-
-  const auto& blocks = cache_.blocks(sequence);
-  const std::vector<std::int64_t> new_blocks(blocks.begin() + at.length / B, blocks.begin() + whole);
-  const Tokens new_tokens = part(tokens, at.length, whole * B);
-  Node* above = at.node == &root_ || at.blocks == static_cast<std::int64_t>(at.node->blocks.size())
-                    ? at.node
-                    : split(at.node, at.blocks);
-  if (above != &root_ && above->children.empty()) {  // nothing parts here: the run grows
-    above->tokens.insert(above->tokens.end(), new_tokens.begin(), new_tokens.end());
-    above->blocks.insert(above->blocks.end(), new_blocks.begin(), new_blocks.end());
-  } else {
-    auto leaf = std::make_unique<Node>();
-    leaf->tokens = new_tokens, leaf->blocks = new_blocks, leaf->parent = above, leaf->used = clock_;
-    above->children.emplace(part(new_tokens, 0, B), std::move(leaf));
+  const std::vector<std::int64_t> blocks = cache_.blocks(sequence);
+  Path path = walk(tokens);
+  const auto first = static_cast<std::int64_t>(path.blocks.size());
+  for (std::int64_t i = first; i < whole; ++i) {
+    const std::int64_t block = blocks[static_cast<std::size_t>(i)];
+    nodes_.emplace(Key{path.end, block_of(tokens, i, B)}, Node{last_number_ + 1, block, clock_});
+    cache_.retain(block);
+    path.end = ++last_number_;
   }
-  for (std::int64_t block : new_blocks) cache_.retain(block);
-  return added;
-}
-
-// The node keeps its first blocks; the rest, with all below it, becomes its only child.
-template <std::floating_point T>
-typename PrefixTree<T>::Node* PrefixTree<T>::split(Node* node, std::int64_t blocks) {
-  const std::int64_t B = cache_.size().block_size;
-  auto rest = std::make_unique<Node>();
-  rest->tokens = part(node->tokens, blocks * B, static_cast<std::int64_t>(node->tokens.size()));
-  rest->blocks.assign(node->blocks.begin() + blocks, node->blocks.end());
-  rest->parent = node, rest->used = node->used;
-  rest->children = std::move(node->children);
-  for (auto& child : rest->children) child.second->parent = rest.get();
-  node->tokens.resize(static_cast<std::size_t>(blocks * B));
-  node->blocks.resize(static_cast<std::size_t>(blocks));
-  node->children.clear();
-  Tokens key = part(rest->tokens, 0, B);
-  node->children.emplace(std::move(key), std::move(rest));
-  return node;
+  return whole - first;
 }
 
 template <std::floating_point T>
-typename PrefixTree<T>::Node* PrefixTree<T>::least_recent_unused() {
-  const Node* found = nullptr;
-  each_node([&](const Node& node) {
-    if (&node == &root_ || !node.children.empty() || cache_.holders(node.blocks.back()) > 1) return;
-    if (found == nullptr || node.used < found->used) found = &node;
-  });
-  return const_cast<Node*>(found);
-}
-
-template <std::floating_point T>
-void PrefixTree<T>::remove(Node* leaf) {
-  leaf->parent->children.erase(part(leaf->tokens, 0, cache_.size().block_size));
+bool PrefixTree<T>::is_leaf(const Node& node) const {
+  const auto child = nodes_.lower_bound({node.number, {}});
+  return child == nodes_.end() || child->first.first != node.number;
 }
 
 template <std::floating_point T>
 std::int64_t PrefixTree<T>::evict(std::int64_t count) {
-  const auto B = static_cast<std::size_t>(cache_.size().block_size);
-  std::int64_t freed = 0;
-  while (freed < count) {
-    Node* leaf = least_recent_unused();
-    if (leaf == nullptr) break;
-    for (; freed < count && !leaf->blocks.empty() && cache_.holders(leaf->blocks.back()) == 1; ++freed) {
-      cache_.release(leaf->blocks.back());
-      leaf->blocks.pop_back();
-      if (!leaf->blocks.empty()) leaf->tokens.resize(leaf->blocks.size() * B);
-    }
-    if (leaf->blocks.empty()) remove(leaf);
+  require<ValueError>(count >= 0, "PrefixTree.evict: {} blocks; it must be 0 or more", count);
+  for (std::int64_t freed = 0; freed < count; ++freed) {
+    auto oldest = nodes_.end();
+    for (auto at = nodes_.begin(); at != nodes_.end(); ++at)
+      if ((oldest == nodes_.end() || at->second.used < oldest->second.used) &&
+          cache_.holders(at->second.block) == 1 && is_leaf(at->second))
+        oldest = at;
+    if (oldest == nodes_.end()) return freed;
+    cache_.release(oldest->second.block);
+    nodes_.erase(oldest);
   }
-  return freed;
+  return count;
 }
 
 template class PrefixTree<float>;

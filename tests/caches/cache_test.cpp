@@ -1,5 +1,8 @@
 // Caches: whatever way a sequence is cut into chunks, what decode() gives is those rows of attention over all
 // of it.
+#include "tapehead/caches/cache.hpp"
+
+#include <limits>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -125,7 +128,7 @@ TEST_CASE("KVCache: past its capacity nothing is written") {
   cache.append(slice(rows, 2, 0, 4), slice(rows, 2, 1, 5));
   const auto keys = cache.keys().to_vector();
   CHECK(message<ValueError>([&] { cache.append(slice(rows, 2, 0, 1), slice(rows, 2, 0, 1)); }) ==
-        "KVCache.append: 1 more tokens behind 4 pass the capacity of 4; make the cache with a larger one, "
+        "KVCache.append: 1 more tokens behind 4 exceed the capacity of 4; make the cache with a larger one, "
         "truncate() it, or use a "
         "SlidingKVCache"sv);
   CHECK(cache.length() == 4);
@@ -247,6 +250,36 @@ TEST_CASE("KVCache: errors") {
   CHECK(message<ShapeError>([&] {
           KVCache<float>({1, 1, 1, 1, 1}, 1, 4);
         }) == "KVCache: leading axes (1, 1, 1, 1, 1); at most 4 go before (length, width)"sv);
+}
+
+TEST_CASE("KVCache and SlidingKVCache: every length, window and size is checked before anything changes") {
+  constexpr std::int64_t huge = std::numeric_limits<std::int64_t>::max(), least = -huge - 1;
+  KVCache<double> cache({2}, 3, 1);
+  cache.append(ones<double>({2, 2, 1}), ones<double>({2, 2, 1}));
+  for (std::int64_t length : {std::int64_t{-1}, std::int64_t{3}, huge, least})
+    CHECK(message<ValueError>([&] { cache.truncate(length); }).starts_with("KVCache.truncate: to "));
+  CHECK(equal(cache.keys(), ones<double>({2, 2, 1})));
+  for (std::int64_t size : {std::int64_t{-1}, huge, least}) {
+    CHECK(message<ShapeError>([&] { KVCache<double>({2}, size, 1); }) != "[nothing was thrown]"sv);
+    CHECK(message<ShapeError>([&] { KVCache<double>({2}, 1, size); }) != "[nothing was thrown]"sv);
+    CHECK(message<ShapeError>([&] { KVCache<double>({2}, 1, 1, size); }) != "[nothing was thrown]"sv);
+  }
+  for (std::int64_t window : {std::int64_t{-1}, std::int64_t{0}, huge, huge / 2 + 1, least})
+    CHECK(message<ValueError>([&] {
+            SlidingKVCache<double>({2}, window, 1);
+          }).starts_with("SlidingKVCache: window "));
+  CHECK(message([&] { SlidingKVCache<double>({2}, huge / 2, 1); }) != "[nothing was thrown]"sv);
+}
+
+TEST_CASE("KVCache: accessors of temporaries give values of their own") {
+  const auto make = [] { return KVCache<double>({2, 3}, 4, 5); };
+  std::vector<std::int64_t> lead;
+  for (std::int64_t n : make().lead()) lead.push_back(n);
+  CHECK(lead == std::vector<std::int64_t>{2, 3});
+  const auto& rows = SlidingKVCache<double>({2, 3}, 4, 5).rows();
+  CHECK(rows.capacity() == 8);
+  const auto& keys = make().keys();
+  CHECK(keys.shape() == Shape{2, 3, 0, 5});
 }
 
 TEST_CASE("SlidingKVCache: every split gives attention under the window's mask") {

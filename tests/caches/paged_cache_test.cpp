@@ -1,53 +1,18 @@
-// The paged cache and the tree of prefixes over it: the same numbers as a cache in one piece, and no block
-// lost or held twice.
+// The paged cache: the same numbers as a cache in one piece, and no block lost or held twice.
+#include "tapehead/caches/paged_cache.hpp"
+
 #include <algorithm>
+#include <limits>
 #include <map>
-#include <set>
 #include <vector>
 
+#include "caches/paged.hpp"
 #include "tapehead/tapehead.hpp"
 #include "testing.hpp"
 
 using namespace tapehead;
+using paged::check_invariants;
 using testing::message;
-
-namespace {
-
-// What must hold at every moment: a block is free or held, each holder counted once, the free list without
-// repeats. `kept` are the blocks that others (a tree) hold.
-void check_invariants(const PagedKVCache<double>& cache, const std::vector<std::int64_t>& kept = {}) {
-  std::vector<std::int64_t> count(static_cast<std::size_t>(cache.size().blocks), 0);
-  for (std::int64_t block : kept) ++count.at(static_cast<std::size_t>(block));
-  for (std::int64_t sequence : cache.sequences()) {
-    const auto& blocks = cache.blocks(sequence);
-    const std::int64_t B = cache.size().block_size;
-    CHECK(static_cast<std::int64_t>(blocks.size()) == (cache.length(sequence) + B - 1) / B);
-    CHECK(std::set<std::int64_t>(blocks.begin(), blocks.end()).size() == blocks.size());
-    for (std::int64_t block : blocks) ++count.at(static_cast<std::size_t>(block));
-  }
-  std::int64_t free = 0;
-  for (std::size_t block = 0; block < count.size(); ++block) {
-    CHECK(cache.holders(static_cast<std::int64_t>(block)) == count[block]);
-    free += count[block] == 0;
-  }
-  CHECK(cache.free_blocks() == free);
-}
-
-// Row i of token t, the same for whoever computes it: what a model without context would give.
-Tensor<double> rows_of(const std::vector<std::int64_t>& tokens, std::int64_t heads, std::int64_t width,
-                       double salt) {
-  Buffer<double> rows({heads, static_cast<std::int64_t>(tokens.size()), width});
-  std::int64_t at = 0;
-  for (std::int64_t h = 0; h < heads; ++h)
-    for (std::size_t i = 0; i < tokens.size(); ++i)
-      for (std::int64_t c = 0; c < width; ++c)
-        rows[at++] =
-            std::sin(salt + 1.7 * static_cast<double>(tokens[i]) + 0.3 * static_cast<double>(i == 0) +
-                     static_cast<double>(h) + 0.1 * static_cast<double>(c));
-  return rows;
-}
-
-}  // namespace
 
 TEST_CASE("PagedKVCache: the numbers of a cache in one piece, for every block size") {
   const auto q = NumpyRandom(1).randn({6, 23, 4}), k = NumpyRandom(2).randn({2, 23, 4}),
@@ -160,6 +125,81 @@ TEST_CASE("PagedKVCache: errors") {
   check_invariants(cache);
 }
 
+TEST_CASE("PagedKVCache: every length, count and index is checked before anything changes") {
+  constexpr std::int64_t huge = std::numeric_limits<std::int64_t>::max(), least = -huge - 1;
+  PagedKVCache<double> cache({.blocks = 4, .block_size = 2, .key_width = 1});
+  const auto a = cache.add();
+  cache.append(a, ones<double>({1, 3, 1}), ones<double>({1, 3, 1}));
+  const auto held = cache.blocks(a);
+  for (std::int64_t length : {std::int64_t{-3}, std::int64_t{-1}, std::int64_t{1}, huge, least})
+    CHECK(message<ValueError>([&] { cache.adopt({}, length); }).starts_with("PagedKVCache.adopt: "));
+  for (std::int64_t length :
+       {std::int64_t{-1}, std::int64_t{0}, std::int64_t{2}, std::int64_t{5}, huge, least})
+    CHECK(message<ValueError>([&] { cache.adopt(held, length); }).starts_with("PagedKVCache.adopt: "));
+  CHECK(
+      message<ValueError>([&] { cache.adopt({}, -3); }) ==
+      "PagedKVCache.adopt: -3 tokens in 0 blocks of 2; they must fill all blocks, the last one at least in part"sv);
+  CHECK(message<ValueError>([&] { cache.adopt({3}, 2); }).find("is free") != std::string::npos);
+  for (std::int64_t block : {std::int64_t{-1}, std::int64_t{4}, huge, least}) {
+    CHECK(message<IndexError>([&] { cache.adopt({block}, 2); }).starts_with("PagedKVCache: block "));
+    CHECK(message<IndexError>([&] { cache.holders(block); }).starts_with("PagedKVCache: block "));
+    CHECK(message<IndexError>([&] { cache.retain(block); }).starts_with("PagedKVCache: block "));
+    CHECK(message<IndexError>([&] { cache.release(block); }).starts_with("PagedKVCache: block "));
+  }
+  for (std::int64_t length : {std::int64_t{-2}, std::int64_t{4}, huge, least})
+    CHECK(message<ValueError>([&] { cache.fork(a, length); }).starts_with("PagedKVCache.fork: "));
+  for (std::int64_t n : {std::int64_t{-1}, huge, least})
+    CHECK(
+        message<ValueError>([&] { cache.blocks_needed(a, n); }).starts_with("PagedKVCache.blocks_needed: "));
+  CHECK(cache.blocks_needed(a, huge - 3) == huge / 2 + 1 - 2);
+  for (std::int64_t sequence : {std::int64_t{-1}, std::int64_t{1}, huge, least}) {
+    CHECK(message<IndexError>([&] {
+            cache.length(sequence);
+          }).starts_with("PagedKVCache: there is no sequence"));
+    CHECK(message<IndexError>([&] {
+            cache.erase(sequence);
+          }).starts_with("PagedKVCache: there is no sequence"));
+    CHECK(message<IndexError>([&] {
+            decode(ones<double>({1, 1, 1}), cache, sequence);
+          }) != "[nothing was thrown]"sv);
+  }
+  CHECK(cache.sequences() == std::vector<std::int64_t>{a});
+  check_invariants(cache);
+  cache.append(a, ones<double>({1, 2, 1}), ones<double>({1, 2, 1}));
+  CHECK(equal(cache.keys(a), ones<double>({1, 5, 1})));
+  for (std::int64_t size : {std::int64_t{-1}, huge, least})
+    CHECK(message<ShapeError>([&] {
+            PagedKVCache<float>({.blocks = size, .block_size = 2, .key_width = 2});
+          }) != "[nothing was thrown]"sv);
+}
+
+TEST_CASE("PagedKVCache: a block is released as often as it was retained, not more") {
+  PagedKVCache<double> cache({.blocks = 2, .block_size = 2, .key_width = 1});
+  const auto a = cache.add();
+  cache.append(a, ones<double>({1, 2, 1}), ones<double>({1, 2, 1}));
+  CHECK(
+      message<ValueError>([&] { cache.release(0); }) ==
+      "PagedKVCache: block 0 was not retained, so it cannot be released; the sequences that hold it end with "
+      "erase()"sv);
+  cache.retain(0);
+  cache.release(0);
+  CHECK(message<ValueError>([&] { cache.release(0); }) != "[nothing was thrown]"sv);
+  check_invariants(cache);
+  cache.erase(a);
+  CHECK(cache.free_blocks() == 2);
+}
+
+TEST_CASE("PagedKVCache: a block table outlives the sequence and the cache it came from") {
+  PagedKVCache<double> cache({.blocks = 2, .block_size = 1, .key_width = 1});
+  const auto a = cache.add();
+  cache.append(a, ones<double>({1, 2, 1}), ones<double>({1, 2, 1}));
+  const auto& table = cache.blocks(a);
+  cache.erase(a);
+  CHECK(table == std::vector<std::int64_t>{0, 1});
+  const auto& size = PagedKVCache<double>({.blocks = 3, .key_width = 1}).size();
+  CHECK(size.blocks == 3);
+}
+
 TEST_CASE("PagedKVCache: a random workload loses nothing and frees nothing twice") {
   PagedKVCache<double> cache({.blocks = 24, .block_size = 3, .heads = 2, .key_width = 2});
   std::map<std::int64_t, std::vector<double>> expected;  // sequence -> the first key element of each token
@@ -208,119 +248,4 @@ TEST_CASE("PagedKVCache: a random workload loses nothing and frees nothing twice
   CHECK(refused > 100);
   while (!expected.empty()) cache.erase(expected.begin()->first), expected.erase(expected.begin());
   CHECK(cache.free_blocks() == 24);
-}
-
-TEST_CASE("PrefixTree: the longest prefix, to the token") {
-  PagedKVCache<double> cache({.blocks = 20, .block_size = 4, .key_width = 1});
-  PrefixTree<double> tree(cache);
-  const auto remember = [&](const std::vector<std::int64_t>& tokens) {
-    const auto sequence = cache.add();
-    cache.append(sequence, rows_of(tokens, 1, 1, 0), rows_of(tokens, 1, 1, 5));
-    const auto added = tree.insert(tokens, sequence);
-    cache.erase(sequence);
-    return added;
-  };
-  const auto matched = [&](const std::vector<std::int64_t>& tokens) {
-    const auto match = tree.match(tokens);
-    CHECK(cache.length(match.sequence) == match.length);
-    const std::vector<std::int64_t> held(tokens.begin(), tokens.begin() + match.length);
-    CHECK(equal(cache.keys(match.sequence), rows_of(held, 1, 1, 0)));
-    CHECK(equal(cache.values(match.sequence), rows_of(held, 1, 1, 5)));
-    cache.erase(match.sequence);
-    return match.length;
-  };
-  CHECK(matched({1, 2, 3}) == 0);
-  CHECK(remember({1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}) == 3);
-  CHECK(matched({1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13}) == 12);
-  CHECK(matched({1, 2, 3, 4, 5, 6, 7, 8}) == 8);
-  CHECK(matched({1, 2, 3, 4, 5, 6, 99}) == 6);
-  CHECK(matched({1, 2, 3}) == 3);
-  CHECK(matched({2, 2, 3, 4}) == 0);
-  CHECK(matched({}) == 0);
-  CHECK(remember({1, 2, 3, 4, 5, 6, 70, 80, 90}) ==
-        1);  // parts in the second block; the tail of one token is not a block
-  CHECK(matched({1, 2, 3, 4, 5, 6, 70, 80, 90}) == 8);
-  CHECK(matched({1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 0}) == 10);
-  CHECK(remember({1, 2, 3, 4, 5, 6, 70, 80, 90, 91, 92, 93}) == 1);  // grows the second branch
-  CHECK(matched({1, 2, 3, 4, 5, 6, 70, 80, 90, 91, 92, 93}) == 12);
-  CHECK(remember({1, 2, 3, 4, 5, 6, 7, 8}) == 0);
-  CHECK(remember({1, 2, 30, 40}) == 1);
-  CHECK(matched({1, 2, 3, 4, 5, 60}) == 5);
-  CHECK(matched({1, 2, 30, 41}) == 3);
-  check_invariants(cache, tree.blocks());
-  const auto s = cache.add();
-  CHECK(message<ValueError>([&] {
-          tree.insert({1, 2}, s);
-        }) == "PrefixTree.insert: 2 tokens, and sequence " + std::to_string(s) +
-                  " holds 0; append the keys and values of them all first");
-}
-
-TEST_CASE("PrefixTree: eviction frees what nobody uses, least recently asked for first") {
-  PagedKVCache<double> cache({.blocks = 6, .block_size = 2, .key_width = 1});
-  PrefixTree<double> tree(cache);
-  const auto remember = [&](const std::vector<std::int64_t>& tokens) {
-    const auto sequence = cache.add();
-    cache.append(sequence, rows_of(tokens, 1, 1, 0), rows_of(tokens, 1, 1, 5));
-    tree.insert(tokens, sequence);
-    cache.erase(sequence);
-  };
-  remember({1, 2, 3, 4, 5, 6});
-  remember({1, 2, 7, 8});
-  remember({9, 9});
-  CHECK(cache.free_blocks() == 1);
-  const auto busy = tree.match({1, 2, 3, 4});  // holds two blocks of the first run
-  CHECK(tree.evict(1) == 1);  // the end of that run is free to go, but {7, 8} was asked for before it
-  check_invariants(cache, tree.blocks());
-  const auto left = tree.match({1, 2, 7, 8});
-  CHECK(left.length == 2);
-  cache.erase(left.sequence);
-  CHECK(tree.evict(10) == 2);  // {5, 6} and {9, 9}; the rest is in use
-  check_invariants(cache, tree.blocks());
-  CHECK(cache.free_blocks() == 4);
-  CHECK(equal(cache.keys(busy.sequence), rows_of({1, 2, 3, 4}, 1, 1, 0)));
-  cache.erase(busy.sequence);
-  CHECK(tree.evict(10) == 2);
-  CHECK(tree.blocks().empty());
-  CHECK(cache.free_blocks() == 6);
-}
-
-TEST_CASE("PrefixTree: a random workload of prompts that share their beginnings") {
-  PagedKVCache<double> cache({.blocks = 40, .block_size = 3, .heads = 2, .key_width = 2});
-  TorchRandom rng(11);
-  std::int64_t reused = 0, evicted = 0;
-  {
-    PrefixTree<double> tree(cache);
-    for (int round = 0; round < 600; ++round) {
-      const std::int64_t n = rng.randint(0, 15, {}).item();
-      const auto tokens = rng.randint(0, 2, {n}).to_vector();  // two tokens: prefixes repeat
-      const auto match = tree.match(tokens);
-      const std::vector<std::int64_t> rest(tokens.begin() + match.length, tokens.end());
-      if (cache.blocks_needed(match.sequence, n - match.length) > cache.free_blocks())
-        evicted += tree.evict(cache.blocks_needed(match.sequence, n - match.length) - cache.free_blocks());
-      // Rows depend on the whole prefix, as a model's do: here, on the position and the token.
-      const auto rows = [&](double salt) {
-        const auto all = from_vector(std::vector<double>(static_cast<std::size_t>(2 * n * 2)), {2, n, 2});
-        Buffer<double> out(all.shape());
-        double prefix = salt;
-        for (std::int64_t i = 0; i < n; ++i) {
-          prefix = std::fmod(3 * prefix + static_cast<double>(tokens[static_cast<std::size_t>(i)]) + 1, 1009);
-          for (std::int64_t h = 0; h < 2; ++h)
-            for (std::int64_t c = 0; c < 2; ++c)
-              out[(h * n + i) * 2 + c] = prefix + static_cast<double>(10000 * h + 20000 * c);
-        }
-        return Tensor<double>(std::move(out));
-      };
-      cache.append(match.sequence, slice(rows(1), 1, match.length, n), slice(rows(2), 1, match.length, n));
-      CHECK(equal(cache.keys(match.sequence), rows(1)));
-      CHECK(equal(cache.values(match.sequence), rows(2)));
-      tree.insert(tokens, match.sequence);
-      check_invariants(cache, tree.blocks());
-      reused += match.length;
-      cache.erase(match.sequence);
-      check_invariants(cache, tree.blocks());
-    }
-  }
-  CHECK(cache.free_blocks() == 40);
-  CHECK(reused > 2000);
-  CHECK(evicted > 50);
 }

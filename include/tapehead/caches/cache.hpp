@@ -8,12 +8,12 @@
 #include "tapehead/tensor/tensor.hpp"
 
 // Keys and values of the tokens that have been read, kept so that each new token costs one row of attention
-// and not all of them again. Caches are for inference: what they hold has no gradient, and a tensor that a
-// tape knows is refused.
+// instead of the whole sequence again. Caches are for inference: their contents have no gradient, and append()
+// refuses a tensor that a tape knows.
 //
-// Tensors are values, and a cache writes in place; both hold because it writes only rows that nobody has been
-// shown. A copy of a cache shares the rows and goes its own way from there: whoever appends first writes
-// behind them, the other gets rows of its own then.
+// A cache writes in place although tensors are values: it writes only rows that no tensor shows yet. A copy of a
+// cache shares the rows. The copy that appends first writes behind them; the other one then moves to rows of its
+// own.
 
 namespace tapehead {
 
@@ -26,9 +26,8 @@ class KVCache {
   /// Throws ShapeError where a size is negative or lead has more than four axes.
   KVCache(const Shape& lead, std::int64_t capacity, std::int64_t key_width, std::int64_t value_width = 0);
 
-  /// Adds n tokens: k is (…, n, key_width), v (…, n, value_width). Throws ShapeError where these do not fit,
-  /// ValueError where they pass the capacity, GradientError where a tape knows one of them; then nothing has
-  /// changed.
+  /// Adds n tokens: k is (…, n, key_width), v (…, n, value_width). Throws, before any change, ShapeError where
+  /// these do not fit, ValueError where they exceed the capacity, GradientError where a tape knows one of them.
   void append(const Tensor<T>& k, const Tensor<T>& v);
   /// Forgets all but the first `length` tokens. Throws ValueError outside 0 … length().
   void truncate(std::int64_t length);
@@ -42,7 +41,7 @@ class KVCache {
   std::int64_t capacity() const { return keys_.size(-2); }
   std::int64_t key_width() const { return keys_.size(-1); }
   std::int64_t value_width() const { return values_.size(-1); }
-  const Shape& lead() const { return lead_; }
+  Shape lead() const { return lead_; }
 
  private:
   Tensor<T> seen(const Tensor<T>& rows) const;
@@ -69,22 +68,25 @@ Tensor<T> decode(const Tensor<T>& q, const KVCache<T>& cache,
 template <std::floating_point T>
 class SlidingKVCache {
  public:
+  /// Throws ValueError unless the window is 1 or more and small enough to count twice of it.
   SlidingKVCache(const Shape& lead, std::int64_t window, std::int64_t key_width,
                  std::int64_t value_width = 0);
 
-  /// As KVCache's, without an end.
+  /// As KVCache::append(), without a capacity.
   void append(const Tensor<T>& k, const Tensor<T>& v);
 
-  /// What the tokens of the last append may still attend to: the `kept()` last keys and values.
-  Tensor<T> keys() const;
-  Tensor<T> values() const;
+  /// The keys and values that the tokens of the last append may attend to: the last kept() ones.
+  Tensor<T> keys() const { return last(rows_.keys()); }
+  Tensor<T> values() const { return last(rows_.values()); }
   std::int64_t kept() const { return kept_; }
   std::int64_t window() const { return window_; }
-  /// All tokens that were appended: the position of the next one.
+  /// The number of all tokens that were appended: the position of the next one.
   std::int64_t length() const { return length_; }
-  const KVCache<T>& rows() const { return rows_; }
+  /// The cache behind it, a copy that shares the rows.
+  KVCache<T> rows() const { return rows_; }
 
  private:
+  Tensor<T> last(const Tensor<T>& x) const;
   std::int64_t window_, length_ = 0, kept_ = 0;
   KVCache<T> rows_;
 };

@@ -10,12 +10,12 @@
 
 namespace tapehead {
 
-/// Keys and values of many sequences in blocks of a fixed number of tokens, from one pool: no sequence needs
-/// its memory in one piece or in advance, and sequences that begin alike share blocks. A block is copied when
-/// one of several sequences writes into it. Kwon et al., "Efficient Memory Management for Large Language
-/// Model Serving with PagedAttention" (2023).
+/// Keys and values of many sequences, in blocks of a fixed number of tokens from one pool: no sequence needs its
+/// memory in one piece or in advance, and sequences that begin alike share blocks. A shared block is copied
+/// before a sequence writes into it. Kwon et al., "Efficient Memory Management for Large Language Model Serving
+/// with PagedAttention" (2023).
 ///
-/// Calls that throw change nothing. Not to be copied: the pool is one.
+/// A call that throws changes nothing. The cache cannot be copied, because there is one pool.
 template <std::floating_point T>
 class PagedKVCache {
  public:
@@ -34,39 +34,42 @@ class PagedKVCache {
 
   /// A new sequence without tokens.
   Sequence add();
-  /// A new sequence that begins as this one does, its first `length` tokens (-1: all), sharing their blocks.
+  /// A new sequence that begins with the first `length` tokens of this one (-1: all), sharing their blocks.
+  /// Throws ValueError for another negative length or one that the sequence does not have.
   Sequence fork(Sequence sequence, std::int64_t length = -1);
-  /// The sequence ends; blocks that nobody else holds are free again.
+  /// Ends the sequence; blocks that nothing else holds are free again.
   void erase(Sequence sequence);
 
   /// Adds n tokens: k is (heads, n, key_width), v (heads, n, value_width). Throws ShapeError where these do
   /// not fit, ValueError where there are not blocks enough, GradientError where a tape knows one of them.
   void append(Sequence sequence, const Tensor<T>& k, const Tensor<T>& v);
-  /// How many free blocks append() of n tokens would take.
+  /// How many free blocks append() of n tokens would take. Throws ValueError for a negative n.
   std::int64_t blocks_needed(Sequence sequence, std::int64_t n) const;
 
   std::int64_t length(Sequence sequence) const { return get(sequence).length; }
   /// The block table: token j lies in blocks(s)[j / block_size] at place j % block_size.
-  const std::vector<std::int64_t>& blocks(Sequence sequence) const { return get(sequence).blocks; }
+  std::vector<std::int64_t> blocks(Sequence sequence) const { return get(sequence).blocks; }
   /// Copies, gathered from the blocks: (heads, length, width).
   Tensor<T> keys(Sequence sequence) const { return gathered(sequence, keys_); }
   Tensor<T> values(Sequence sequence) const { return gathered(sequence, values_); }
 
-  const Size& size() const { return size_; }
+  Size size() const { return size_; }
   std::int64_t free_blocks() const { return static_cast<std::int64_t>(free_.size()); }
-  /// How many hold a block: sequences, and whoever called retain().
+  /// How many hold a block: each sequence and each retain() counts. Throws IndexError outside the pool.
   std::int64_t holders(std::int64_t block) const;
   /// The living sequences.
   std::vector<Sequence> sequences() const;
 
-  // For those who keep blocks beyond a sequence's life (a tree of prefixes): each retain() wants one
-  // release().
+  // For callers that keep blocks beyond a sequence's life (a tree of prefixes).
+  /// Holds a block that is held already. Throws ValueError for a free one.
   void retain(std::int64_t block);
+  /// Undoes one retain(). Throws ValueError where there was none.
   void release(std::int64_t block);
-  /// A new sequence of `length` tokens in blocks that somebody holds.
+  /// A new sequence of `length` tokens in blocks that are held. Throws ValueError where the tokens do not fill
+  /// all blocks, the last one at least in part, or where a block is free.
   Sequence adopt(const std::vector<std::int64_t>& blocks, std::int64_t length);
 
-  /// The pools, for kernels: (blocks, heads, block_size, width), row after row.
+  /// The pools, for kernels: (blocks, heads, block_size, width), row-major.
   const T* key_pool() const { return keys_.data(); }
   const T* value_pool() const { return values_.data(); }
 
@@ -75,17 +78,25 @@ class PagedKVCache {
     std::vector<std::int64_t> blocks;
     std::int64_t length = 0;
   };
+  struct Holders {
+    std::int64_t all = 0;       // 0: the block is free
+    std::int64_t retained = 0;  // those of retain()
+  };
   const Entry& get(Sequence sequence) const;
+  std::int64_t blocks_for(std::int64_t tokens) const;
   std::int64_t take();
-  std::int64_t& held(std::int64_t block);
+  void drop(std::int64_t block);
+  Holders& held(std::int64_t block);
+  T* rows(const Tensor<T>& pool, std::int64_t block, std::int64_t head) const;
+  template <class F>
+  void each_run(const Entry& entry, std::int64_t begin, std::int64_t end, const F& f) const;
   Tensor<T> gathered(Sequence sequence, const Tensor<T>& pool) const;
   void write(const Tensor<T>& pool, const Entry& entry, const Tensor<T>& rows);
-  void copy_block(const Tensor<T>& pool, std::int64_t from, std::int64_t to);
 
   Size size_;
-  Tensor<T> keys_, values_;            // written in place; shown to nobody but kernels
-  std::vector<std::int64_t> holders_;  // by block; 0: free
-  std::vector<std::int64_t> free_;     // last freed, first taken
+  Tensor<T> keys_, values_;         // written in place; seen by kernels only
+  std::vector<Holders> holders_;    // by block
+  std::vector<std::int64_t> free_;  // the block freed last is taken first
   std::map<Sequence, Entry> sequences_;
   Sequence next_ = 0;
 };

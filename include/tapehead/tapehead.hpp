@@ -36,7 +36,7 @@
 #include "tapehead/attention/flex_mods.hpp"
 #include "tapehead/attention/linear_attention.hpp"
 #include "tapehead/ops/low_precision.hpp"
-#include "tapehead/models/gpt.hpp"
+#include "tapehead/models/generate.hpp"
 #include "tapehead/models/optim.hpp"
 #include "tapehead/caches/paged_cache.hpp"
 #include "tapehead/caches/prefix_tree.hpp"

@@ -53,6 +53,33 @@ Implementation implementation(const std::string& name) {
   throw ValueError(fmt::format("implementation: '{}'; there are 'eager', 'sdpa', 'flash' and 'flex'", name));
 }
 
+namespace {
+
+// SDPA has one mask, bool or float, and aligns causal top left: what it has no word for goes into the mask.
+template <class T>
+SdpaOptions<T> sdpa_options(std::int64_t Lq, std::int64_t Lk, const AttentionOptions<T>& o) {
+  SdpaOptions<T> s{.dropout_p = o.dropout_p,
+                   .is_causal = o.causal && (o.align == Align::top_left || Lq == Lk),
+                   .scale = o.scale,
+                   .enable_gqa = o.enable_gqa,
+                   .generator = o.generator,
+                   .keep_mask = o.keep_mask};
+  std::optional<Tensor<bool>> mask = o.mask;
+  if (o.causal && !s.is_causal) {
+    const Tensor<bool> earlier = causal_mask(Lq, Lk, o.align);
+    mask = mask ? *mask & earlier : earlier;
+  }
+  if (o.bias && mask)
+    s.attn_mask = where(*mask, *o.bias, scalar(-std::numeric_limits<T>::infinity()));
+  else if (o.bias)
+    s.attn_mask = *o.bias;
+  else if (mask)
+    s.attn_mask = *mask;
+  return s;
+}
+
+}  // namespace
+
 template <std::floating_point T>
 Tensor<T> attend(Implementation how, const Tensor<T>& Q, const Tensor<T>& K, const Tensor<T>& V,
                  const AttentionOptions<std::type_identity_t<T>>& options) {
@@ -60,7 +87,7 @@ Tensor<T> attend(Implementation how, const Tensor<T>& Q, const Tensor<T>& K, con
   if (how == Implementation::flash) return flash_attention(Q, K, V, options).out;
   std::optional<sdpa_kernel> pinned;
   if (how == Implementation::flex) pinned.emplace(Backend::flex);
-  return dispatch_attention(Q, K, V, options);
+  return scaled_dot_product_attention(Q, K, V, sdpa_options(Q.size(-2), K.size(-2), options));
 }
 
 // ---- One head ----
@@ -174,7 +201,8 @@ Tensor<T> Heads<T>::operator()(const Tensor<T>& qkv, const HeadOptions& o,
   const auto options = attention_options(o, mask, dropout_generator);
   if (o.implementation == Implementation::flash)
     return merge_heads(flash_attention_qkvpacked(packed, heads, options).out);
-  return merge_heads(dispatch_attention_qkvpacked(packed, heads, options));
+  const std::int64_t L = packed.size(-2);
+  return merge_heads(scaled_dot_product_attention_qkvpacked(packed, heads, sdpa_options(L, L, options)));
 }
 
 template <std::floating_point T>

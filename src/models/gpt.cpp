@@ -1,59 +1,36 @@
 #include "tapehead/models/gpt.hpp"
 
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <cmath>
 #include <type_traits>
 
-#include "tapehead/ops/arithmetic.hpp"
-#include "tapehead/kernels/error.hpp"
-#include "tapehead/ops/indexing.hpp"
-#include "tapehead/ops/join.hpp"
-#include "tapehead/ops/matmul.hpp"
-#include "tapehead/ops/reduce.hpp"
-#include "tapehead/ops/softmax.hpp"
+#include "kernels/require.hpp"
 #include "tapehead/ops/views.hpp"
 
 namespace tapehead::nn {
 
 // ---- What a block is made of ----
 
-template <std::floating_point T>
-Norm<T>::Norm(NormKind which, std::int64_t n, bool with_bias, double eps)
-    : kind(LayerNorm<T>(n, with_bias, eps)) {
-  if (which == NormKind::rms) kind = RMSNorm<T>(n, eps);
-}
-template <std::floating_point T>
-Tensor<T> Norm<T>::operator()(const Tensor<T>& x) const {
-  return std::visit([&x](const auto& norm) { return norm(x); }, kind);
-}
-
 namespace {
 
 template <class T>
-std::variant<MLP<T>, SwiGLU<T>> make_mlp(MlpKind which, std::int64_t width, std::int64_t hidden,
-                                         TorchRandom& rng, bool with_bias) {
-  if (which == MlpKind::swiglu) return SwiGLU<T>(width, hidden, rng, with_bias);
-  return MLP<T>(width, hidden, rng, with_bias, which == MlpKind::gelu ? Gelu::erf : Gelu::tanh);
+Norm<T> make_norm(const BlockOptions& o, std::int64_t width) {
+  if (o.norm == NormKind::rms) return Norm<T>(RMSNorm<T>(width, o.norm_eps));
+  return Norm<T>(LayerNorm<T>(width, o.bias, o.norm_eps));
+}
+template <class T>
+FeedForward<T> make_mlp(const BlockOptions& o, std::int64_t width, TorchRandom& rng) {
+  const std::int64_t hidden = o.hidden != 0 ? o.hidden : 4 * width;
+  if (o.mlp == MlpKind::swiglu) return FeedForward<T>(SwiGLU<T>(width, hidden, rng, o.bias));
+  return FeedForward<T>(MLP<T>(width, hidden, rng, o.bias, o.mlp == MlpKind::gelu ? Gelu::erf : Gelu::tanh));
 }
 
 HeadOptions attention_of(const BlockOptions& o) {
   HeadOptions attention = o.attention;
-  attention.dropout = o.dropout, attention.bias = o.bias;
+  attention.dropout = o.dropout, attention.bias = o.bias, attention.causal = true;
   return attention;
 }
 
 }  // namespace
-
-template <std::floating_point T>
-FeedForward<T>::FeedForward(MlpKind which, std::int64_t width, std::int64_t hidden, TorchRandom& rng,
-                            bool with_bias)
-    : kind(make_mlp<T>(which, width, hidden, rng, with_bias)) {}
-template <std::floating_point T>
-Tensor<T> FeedForward<T>::operator()(const Tensor<T>& x) const {
-  return std::visit([&x](const auto& mlp) { return mlp(x); }, kind);
-}
 
 template <std::floating_point T>
 CausalSelfAttention<T>::CausalSelfAttention(std::int64_t width, TorchRandom& rng, const HeadOptions& o)
@@ -66,9 +43,8 @@ CausalSelfAttention<T>::CausalSelfAttention(std::int64_t width, TorchRandom& rng
 }
 template <std::floating_point T>
 Tensor<T> CausalSelfAttention<T>::projected(const Tensor<T>& x) const {
-  if (x.rank() < 2 || x.size(-1) != heads.width())
-    throw ShapeError(
-        fmt::format("CausalSelfAttention: input {}; it must be (…, L, {})", x.shape().str(), heads.width()));
+  require<ShapeError>(x.rank() >= 2 && x.size(-1) == heads.width(),
+                      "CausalSelfAttention: input {}; it must be (…, L, {})", x.shape(), heads.width());
   return c_attn(x);
 }
 template <std::floating_point T>
@@ -84,10 +60,10 @@ Tensor<T> CausalSelfAttention<T>::decode(const Tensor<T>& x, KVCache<T>& cache) 
 
 template <std::floating_point T>
 TransformerBlock<T>::TransformerBlock(std::int64_t width, TorchRandom& rng, const BlockOptions& o)
-    : ln_1(o.norm, width, o.bias, o.norm_eps),
+    : ln_1(make_norm<T>(o, width)),
       attn(width, rng, attention_of(o)),
-      ln_2(o.norm, width, o.bias, o.norm_eps),
-      mlp(o.mlp, width, o.hidden > 0 ? o.hidden : 4 * width, rng, o.bias),
+      ln_2(make_norm<T>(o, width)),
+      mlp(make_mlp<T>(o, width, rng)),
       drop(o.dropout, rng) {}
 template <std::floating_point T>
 Tensor<T> TransformerBlock<T>::operator()(const Tensor<T>& x, const std::optional<Tensor<bool>>& mask) const {
@@ -106,15 +82,14 @@ template <std::floating_point T>
 GPT<T>::GPT(const Options& o, TorchRandom& rng)
     : options(o),
       wte(o.vocabulary, o.width, rng),
-      ln_f(o.blocks.norm, o.width, o.blocks.bias, o.blocks.norm_eps),
+      ln_f(make_norm<T>(o.blocks, o.width)),
       drop(o.blocks.dropout, rng) {
+  require<ValueError>(o.layers >= 0, "GPT: {} layers; it must be 0 or more", o.layers);
   if (!o.blocks.attention.rope) {
-    if (o.block < 1)
-      throw ValueError(fmt::format(
-          "GPT: block {}; with learned positions it is the longest sequence, 1 or more", o.block));
+    require<ValueError>(
+        o.block >= 1, "GPT: block {}; with learned positions it is the longest sequence, 1 or more", o.block);
     wpe.emplace(o.block, o.width, rng);
   }
-  h.reserve(static_cast<std::size_t>(std::max<std::int64_t>(o.layers, 0)));
   for (std::int64_t i = 0; i < o.layers; ++i) h.emplace_back(o.width, rng, o.blocks);
   lm_head.emplace(o.width, o.vocabulary, rng, false);
   if (o.init == Init::gpt2) start_as_gpt2(rng);
@@ -147,12 +122,13 @@ void GPT<T>::start_as_gpt2(TorchRandom& rng) {
 
 template <std::floating_point T>
 Tensor<T> GPT<T>::embedded(const Tensor<std::int64_t>& ids, std::int64_t first_position) const {
-  if (ids.rank() < 1) throw ShapeError("GPT: ids of shape (); they are (…, L)");
+  require<ShapeError>(ids.rank() >= 1, "GPT: ids of shape (); they are (…, L)");
   const std::int64_t end = first_position + ids.size(-1);
-  if (wpe && end > options.block)
-    throw ValueError(fmt::format(
-        "GPT: {} tokens, and learned positions for {}; give fewer, or make the model with a larger block",
-        end, options.block));
+  require<ValueError>(
+      !wpe || end <= options.block,
+      "GPT: {} tokens, and learned positions for {}; give fewer, or make the model with a larger "
+      "block",
+      end, options.block);
   const Tensor<T> x = wte(ids);
   return wpe ? x + slice(wpe->weight, 0, first_position, end) : x;
 }
@@ -181,72 +157,30 @@ std::vector<KVCache<T>> GPT<T>::make_cache(const Shape& lead, std::int64_t capac
 
 template <std::floating_point T>
 Tensor<T> GPT<T>::decode(const Tensor<std::int64_t>& ids, std::vector<KVCache<T>>& cache) const {
-  if (cache.size() != h.size())
-    throw ValueError(fmt::format("GPT.decode: {} caches for {} layers; make_cache() gives one for each",
-                                 cache.size(), h.size()));
+  require<ValueError>(cache.size() == h.size(),
+                      "GPT.decode: {} caches for {} layers; make_cache() gives one for each", cache.size(),
+                      h.size());
   const std::int64_t from = h.empty() ? 0 : cache.front().length();
   Tensor<T> x = embedded(ids, from);
   for (const KVCache<T>& layer : cache)
-    if (layer.length() != from || layer.capacity() - from < ids.size(-1))
-      throw ValueError(
-          fmt::format("GPT.decode: {} more tokens behind {} in a cache for {}; make the cache larger, and "
-                      "let each layer's hold the "
-                      "same tokens",
-                      ids.size(-1), layer.length(), layer.capacity()));
-  for (std::size_t i = 0; i < h.size(); ++i) x = h[i].decode(x, cache[i]);
-  return logits(x);
-}
-
-namespace {
-
-// One token by its logits: the likeliest, or drawn from the k likeliest.
-template <class T>
-std::int64_t chosen(const Tensor<T>& row, const GenerateOptions& o) {
-  if (o.temperature == 0) return argmax(row).item();
-  const std::int64_t k = o.top_k > 0 ? std::min(o.top_k, row.size(-1)) : row.size(-1);
-  const TopK<T> top = topk(row, k);
-  const std::vector<double> p = softmax(to<double>(top.values) / o.temperature, -1).to_vector();
-  double left = o.generator->rand<double>({}).item();
-  std::size_t i = 0;
-  while (i + 1 < p.size() && left >= p[i]) left -= p[i++];
-  return top.indices.at({static_cast<std::int64_t>(i)});
-}
-
-}  // namespace
-
-template <std::floating_point T>
-Tensor<std::int64_t> generate(const GPT<T>& model, const Tensor<std::int64_t>& prompt, std::int64_t n,
-                              const GenerateOptions& o) {
-  if (prompt.rank() < 1 || prompt.size(-1) < 1)
-    throw ShapeError(fmt::format("generate: a prompt of shape {}; it is (…, L), with one token or more",
-                                 prompt.shape().str()));
-  if (n < 0) throw ValueError(fmt::format("generate: {} more tokens; it must be 0 or more", n));
-  if (!(o.temperature >= 0) || (o.temperature > 0 && o.generator == nullptr))
-    throw ValueError(fmt::format(
-        "generate: temperature {}{}; it must be 0 or more, and needs a generator where it is not 0",
-        o.temperature, o.generator == nullptr ? " without a generator" : ""));
-  const Shape lead(prompt.shape().begin(), prompt.shape().end() - 1);
-  auto cache = model.make_cache(lead, prompt.size(-1) + n);
-  Tensor<std::int64_t> ids = prompt, next = prompt;
-  for (std::int64_t i = 0; i < n; ++i) {
-    const Tensor<T> logits = model.decode(next, cache);
-    const Tensor<T> rows = reshape(select(logits, -2, -1), {-1, logits.size(-1)});
-    Buffer<std::int64_t> tokens(lead.with(lead.rank(), 1));
-    for (std::int64_t row = 0; row < tokens.numel(); ++row) tokens[row] = chosen(rows[row], o);
-    next = std::move(tokens);
-    ids = cat<std::int64_t>({ids, next}, -1);
+    require<ValueError>(
+        layer.length() == from && layer.capacity() - from >= ids.size(-1),
+        "GPT.decode: {} more tokens behind {} in a cache for {}; make the cache larger, and let each "
+        "layer's hold the same tokens",
+        ids.size(-1), layer.length(), layer.capacity());
+  try {
+    for (std::size_t i = 0; i < h.size(); ++i) x = h[i].decode(x, cache[i]);
+    return logits(x);
+  } catch (...) {
+    for (KVCache<T>& layer : cache) layer.truncate(from);
+    throw;
   }
-  return ids;
 }
 
-#define TAPEHEAD_GPT(T)                                                                            \
-  template struct Norm<T>;                                                                         \
-  template struct FeedForward<T>;                                                                  \
-  template struct CausalSelfAttention<T>;                                                          \
-  template struct TransformerBlock<T>;                                                             \
-  template struct GPT<T>;                                                                          \
-  template Tensor<std::int64_t> generate(const GPT<T>&, const Tensor<std::int64_t>&, std::int64_t, \
-                                         const GenerateOptions&);
+#define TAPEHEAD_GPT(T)                   \
+  template struct CausalSelfAttention<T>; \
+  template struct TransformerBlock<T>;    \
+  template struct GPT<T>;
 TAPEHEAD_GPT(float)
 TAPEHEAD_GPT(double)
 

@@ -306,41 +306,6 @@ TEST_CASE("GPT: a tiny one learns a text by heart, and says it again") {
   }
 }
 
-TEST_CASE("generate: greedy, drawn, from the k likeliest, and what it refuses") {
-  TorchRandom rng(2);
-  const nn::GPT<double> model({.vocabulary = 6, .layers = 1, .width = 8, .blocks = llama_like(2, 2)}, rng);
-  const Tensor<std::int64_t> prompt{{1, 2}, {3, 3}};
-  const auto greedy = nn::generate(model, prompt, 4);
-  CHECK(greedy.shape() == Shape{2, 6});
-  auto by_hand = prompt;  // the whole sequence again for each token
-  for (int i = 0; i < 4; ++i)
-    by_hand = cat<std::int64_t>({by_hand, unsqueeze(argmax(select(model(by_hand), 1, -1)), -1)}, 1);
-  CHECK(equal(greedy, by_hand));
-  TorchRandom a(5), b(5), c(6);
-  const auto drawn = nn::generate(model, prompt, 30, {.temperature = 2, .generator = &a});
-  CHECK(equal(drawn, nn::generate(model, prompt, 30, {.temperature = 2, .generator = &b})));
-  CHECK_FALSE(equal(drawn, nn::generate(model, prompt, 30, {.temperature = 2, .generator = &c})));
-  CHECK(equal(nn::generate(model, prompt, 4, {.temperature = 3, .top_k = 1, .generator = &a}), greedy));
-  CHECK(equal(nn::generate(model, prompt, 0), prompt));
-  CHECK(message<ValueError>([&] { nn::generate(model, prompt, 1, {.temperature = 1}); }) ==
-        "generate: temperature 1 without a generator; it must be 0 or more, and needs a generator where it "
-        "is not 0"sv);
-  CHECK(message<ShapeError>([&] {
-          nn::generate(model, zeros<std::int64_t>({2, 0}), 1);
-        }) == "generate: a prompt of shape (2, 0); it is (…, L), with one token or more"sv);
-
-  // Drawn as often as softmax says: 4,000 draws, four standard deviations.
-  const auto p = softmax(select(model(prompt[0]), 0, -1) / 1.5, -1);
-  std::vector<double> count(6, 0);
-  const auto many =
-      nn::generate(model, broadcast_to(prompt[0], {4000, 2}), 1, {.temperature = 1.5, .generator = &a});
-  for (std::int64_t token : select(many, 1, 2).to_vector()) ++count[static_cast<std::size_t>(token)];
-  for (std::int64_t t = 0; t < 6; ++t) {
-    const double q = p.at({t});
-    CHECK(std::abs(count[static_cast<std::size_t>(t)] / 4000 - q) < 4 * std::sqrt(q * (1 - q) / 4000));
-  }
-}
-
 TEST_CASE("GPT: a model through a safetensors file") {
   const testing::Folder folder;
   TorchRandom rng(2);
@@ -373,15 +338,20 @@ TEST_CASE("GPT: errors") {
         "GPT.decode: 2 more tokens behind 1 in a cache for 2; make the cache larger, and let each layer's "
         "hold the same tokens"sv);
   CHECK(cache[0].length() == 1);
+  // A layer in the middle that cannot take the tokens leaves those before it as they were.
+  auto uneven = model.make_cache({1}, 2);
+  uneven[1] = KVCache<float>({1, 2}, 2, 3);
+  CHECK(message<ShapeError>([&] {
+          model.decode(zeros<std::int64_t>({1, 1}), uneven);
+        }) != "[nothing was thrown]"sv);
+  CHECK(uneven[0].length() == 0);
   cache.pop_back();
   CHECK(message<ValueError>([&] {
           model.decode(zeros<std::int64_t>({1, 1}), cache);
         }) == "GPT.decode: 1 caches for 2 layers; make_cache() gives one for each"sv);
   CHECK(message<ValueError>([&] { nn::GPT<float>({.vocabulary = 6, .layers = 1, .width = 8}, rng); }) ==
         "GPT: block 0; with learned positions it is the longest sequence, 1 or more"sv);
-  Tape<float> tape;
-  tape.watch(model.parameters());
-  CHECK(message<GradientError>([&] {
-          nn::generate(model, zeros<std::int64_t>({1}), 1);
-        }).rfind("KVCache.append: a tape knows k", 0) == 0);
+  CHECK(message<ValueError>([&] {
+          nn::GPT<float>({.vocabulary = 6, .block = 3, .layers = -1, .width = 8}, rng);
+        }) == "GPT: -1 layers; it must be 0 or more"sv);
 }

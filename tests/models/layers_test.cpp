@@ -38,6 +38,9 @@ TEST_CASE("nn: Linear, LayerNorm, RMSNorm, Embedding start as torch.nn's and com
   CHECK(names(nn::LayerNorm<double>(5)) == "weight(5,) bias(5,) "sv);
   CHECK(names(nn::LayerNorm<double>(5, false)) == "weight(5,) "sv);
 
+  CHECK(message<ShapeError>([&] {
+          linear(zeros<double>({2, 4}));
+        }).starts_with("linear: x (2, 4), W (3, 5)"));
   CHECK_GRADIENTS(linear, x);
   CHECK_GRADIENTS(layer, x);
   CHECK_GRADIENTS(rms, x);
@@ -71,9 +74,9 @@ TEST_CASE("nn: dropout draws while training and is off in evaluation") {
   drop.eval();
   CHECK(equal(drop(x), x));
   CHECK(message<ValueError>([&] { nn::Dropout<double>(-0.1, rng); }) ==
-        "Dropout: p -0.1; it is a share, 0 to 1"sv);
+        "Dropout: p -0.1; it is a probability, so it must be in [0, 1]"sv);
   CHECK(message<ValueError>([&] { nn::Dropout<double>(1.1, rng); }) ==
-        "Dropout: p 1.1; it is a share, 0 to 1"sv);
+        "Dropout: p 1.1; it is a probability, so it must be in [0, 1]"sv);
 
   const auto tokens = randn({2, 5, 8});
   nn::MultiHeadAttention<double> attn(8, rng, {.heads = 2, .dropout = 0.5});

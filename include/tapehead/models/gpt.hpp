@@ -3,48 +3,41 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
 #include "tapehead/models/attention.hpp"
 
-// A decoder-only Transformer, from GPT-2 (learned positions, LayerNorm, GELU) to Llama's kind (RoPE, RMSNorm,
-// SwiGLU, grouped heads), by options. Parameter names are those of GPT-2 and nanoGPT; weights are stored
-// (out, in).
+// A decoder-only Transformer. Options take it from GPT-2 (learned positions, LayerNorm, GELU) to Llama (RoPE,
+// RMSNorm, SwiGLU, grouped heads). Parameter names are those of GPT-2 and nanoGPT; weights are stored (out, in).
 
 namespace tapehead::nn {
 
 enum class NormKind { layer, rms };
 enum class MlpKind { gelu, gelu_tanh, swiglu };
 
-/// LayerNorm or RMSNorm, chosen when it is made.
-template <std::floating_point T>
-struct Norm : Module<Norm<T>, T> {
-  std::variant<LayerNorm<T>, RMSNorm<T>> kind;
+/// One of several modules, chosen when it is made. Parameters have the names of the chosen module.
+template <std::floating_point T, class... M>
+struct OneOf : Module<OneOf<T, M...>, T> {
+  std::variant<M...> kind;
 
-  Norm(NormKind which, std::int64_t n, bool with_bias, double eps);
-  Tensor<T> operator()(const Tensor<T>& x) const;
+  explicit OneOf(std::variant<M...> chosen) : kind(std::move(chosen)) {}
+  Tensor<T> operator()(const Tensor<T>& x) const {
+    return std::visit([&x](const auto& module) { return module(x); }, kind);
+  }
   template <class F>
   void members(F&& visit) {
-    std::visit([&visit](auto& norm) { norm.members(visit); }, kind);
+    std::visit([&visit](auto& module) { module.members(visit); }, kind);
   }
 };
-
-/// MLP or SwiGLU, chosen when it is made.
 template <std::floating_point T>
-struct FeedForward : Module<FeedForward<T>, T> {
-  std::variant<MLP<T>, SwiGLU<T>> kind;
+using Norm = OneOf<T, LayerNorm<T>, RMSNorm<T>>;
+template <std::floating_point T>
+using FeedForward = OneOf<T, MLP<T>, SwiGLU<T>>;
 
-  FeedForward(MlpKind which, std::int64_t width, std::int64_t hidden, TorchRandom& rng, bool with_bias);
-  Tensor<T> operator()(const Tensor<T>& x) const;
-  template <class F>
-  void members(F&& visit) {
-    std::visit([&visit](auto& mlp) { mlp.members(visit); }, kind);
-  }
-};
-
-/// Causal multi-head self-attention whose c_attn makes queries, keys and values in one product: q, k and v
-/// one after the other, heads side by side in each.
+/// Causal multi-head self-attention. c_attn computes queries, keys and values in one product: all of q, then k,
+/// then v, each with its heads side by side.
 template <std::floating_point T>
 struct CausalSelfAttention : Module<CausalSelfAttention<T>, T> {
   HeadOptions options;
@@ -68,17 +61,17 @@ struct CausalSelfAttention : Module<CausalSelfAttention<T>, T> {
 };
 
 struct BlockOptions {
-  HeadOptions attention;    ///< always causal; its bias and dropout are those below
+  HeadOptions attention;    ///< always causal, with the bias and dropout below
   std::int64_t hidden = 0;  ///< of the MLP; 0: 4 width
   MlpKind mlp = MlpKind::gelu;
   NormKind norm = NormKind::layer;
   double norm_eps = 1e-5;
   bool bias = true;    ///< in projections, MLP and LayerNorm
-  double dropout = 0;  ///< of attention weights and of what each half adds, while training
+  double dropout = 0;  ///< of the attention weights and of both summands of the residual sum, while training
 };
 
-/// x += attn(ln_1(x)); x += mlp(ln_2(x)): the norms stand before (Xiong et al. 2020), so that the sum itself
-/// is never bent.
+/// x += attn(ln_1(x)); x += mlp(ln_2(x)). The norms stand before attention and MLP (Xiong et al. 2020), so no
+/// nonlinearity is applied to the residual sum itself.
 template <std::floating_point T>
 struct TransformerBlock : Module<TransformerBlock<T>, T> {
   Norm<T> ln_1;
@@ -90,7 +83,7 @@ struct TransformerBlock : Module<TransformerBlock<T>, T> {
   TransformerBlock(std::int64_t width, TorchRandom& rng, const BlockOptions& options);
   /// x is (…, L, width).
   Tensor<T> operator()(const Tensor<T>& x, const std::optional<Tensor<bool>>& mask = {}) const;
-  /// The next tokens, as in evaluation: nothing is dropped.
+  /// The next tokens, as in evaluation: without dropout.
   Tensor<T> decode(const Tensor<T>& x, KVCache<T>& cache) const;
 
   template <class F>
@@ -99,8 +92,8 @@ struct TransformerBlock : Module<TransformerBlock<T>, T> {
   }
 };
 
-/// How weights start: as torch.nn's layers do, or as GPT-2 (normal, deviation 0.02, that of each block's
-/// c_proj divided by √(2 layers), biases 0). The draws come in nanoGPT's order.
+/// How weights start: as torch.nn's layers do, or as in GPT-2 (normal with standard deviation 0.02, for each
+/// block's c_proj divided by √(2 layers); biases 0). The draws come in nanoGPT's order.
 enum class Init { torch, gpt2 };
 
 template <std::floating_point T>
@@ -123,14 +116,14 @@ struct GPT : Module<GPT<T>, T> {
   Dropout<T> drop;
 
   GPT(const Options& options, TorchRandom& rng);
-  /// Logits, (…, L, vocabulary), of token ids (…, L). A mask, (B, 1, L, L) for instance (document_mask),
-  /// holds together with the causal one. Throws ValueError where L is more than block.
+  /// Logits, (…, L, vocabulary), of token ids (…, L). A mask, (B, 1, L, L) for instance (document_mask), holds
+  /// together with the causal one. Throws ValueError if L is more than the learned positions.
   Tensor<T> operator()(const Tensor<std::int64_t>& ids, const std::optional<Tensor<bool>>& mask = {}) const;
 
   /// One cache a layer, for `capacity` tokens of sequences of leading axes `lead`, () or (B,).
   std::vector<KVCache<T>> make_cache(const Shape& lead, std::int64_t capacity) const;
-  /// Logits of the next tokens, (…, n), behind those that the caches hold; equal to those rows of the whole
-  /// sequence, in evaluation. Throws before anything is cached where they do not fit.
+  /// Logits of the next tokens, (…, n), behind those that the caches hold: in evaluation equal to those rows of
+  /// the whole sequence. Where it throws, the caches hold what they held before.
   Tensor<T> decode(const Tensor<std::int64_t>& ids, std::vector<KVCache<T>>& cache) const;
 
   template <class F>
@@ -148,16 +141,5 @@ struct GPT : Module<GPT<T>, T> {
   Tensor<T> logits(const Tensor<T>& x) const;
   void start_as_gpt2(TorchRandom& rng);
 };
-
-struct GenerateOptions {
-  /// 0: always the likeliest token; otherwise logits are divided by it and a token is drawn.
-  double temperature = 0;
-  std::int64_t top_k = 0;            ///< draws from the k likeliest (0: from all)
-  TorchRandom* generator = nullptr;  ///< needed where temperature is not 0
-};
-/// The prompt, (…, L) with L >= 1, and n more tokens: (…, L + n), with a KV cache.
-template <std::floating_point T>
-Tensor<std::int64_t> generate(const GPT<T>& model, const Tensor<std::int64_t>& prompt, std::int64_t n,
-                              const GenerateOptions& options = {});
 
 }  // namespace tapehead::nn

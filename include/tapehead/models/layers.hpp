@@ -3,8 +3,13 @@
 #include <cstdint>
 #include <optional>
 
-#include "tapehead/ops/math.hpp"
 #include "tapehead/models/module.hpp"
+#include "tapehead/ops/arithmetic.hpp"
+#include "tapehead/ops/dropout.hpp"
+#include "tapehead/ops/indexing.hpp"
+#include "tapehead/ops/math.hpp"
+#include "tapehead/ops/matmul.hpp"
+#include "tapehead/ops/norm.hpp"
 #include "tapehead/random/random.hpp"
 
 namespace tapehead::nn {
@@ -16,8 +21,11 @@ struct Linear : Module<Linear<T>, T> {
   std::optional<Tensor<T>> bias;
 
   /// Weight and bias uniform in ±1/√in: torch.nn.Linear's kaiming_uniform_(a=√5), weight drawn first.
-  Linear(std::int64_t in, std::int64_t out, TorchRandom& rng, bool with_bias = true);
-  Tensor<T> operator()(const Tensor<T>& x) const;
+  Linear(std::int64_t in, std::int64_t out, TorchRandom& rng, bool with_bias = true)
+      : weight(rng.linear_weight<T>(in, out)) {
+    if (with_bias) bias = rng.linear_bias<T>(in, out);
+  }
+  Tensor<T> operator()(const Tensor<T>& x) const { return linear(x, weight, bias); }
 
   template <class F>
   void members(F&& visit) {
@@ -26,7 +34,7 @@ struct Linear : Module<Linear<T>, T> {
   }
 };
 
-/// Each row of n normalised to mean 0 and variance 1, times weight, plus bias: see layer_norm(). Weight
+/// Each row of n elements normalised to mean 0 and variance 1, times weight, plus bias: see layer_norm(). Weight
 /// starts at 1, bias at 0.
 template <std::floating_point T>
 struct LayerNorm : Module<LayerNorm<T>, T> {
@@ -34,8 +42,11 @@ struct LayerNorm : Module<LayerNorm<T>, T> {
   std::optional<Tensor<T>> bias;
   double eps;
 
-  explicit LayerNorm(std::int64_t n, bool with_bias = true, double eps = 1e-5);
-  Tensor<T> operator()(const Tensor<T>& x) const;
+  explicit LayerNorm(std::int64_t n, bool with_bias = true, double epsilon = 1e-5)
+      : weight(ones<T>({n})), eps(epsilon) {
+    if (with_bias) bias = zeros<T>({n});
+  }
+  Tensor<T> operator()(const Tensor<T>& x) const { return layer_norm(x, weight, bias, eps); }
 
   template <class F>
   void members(F&& visit) {
@@ -44,14 +55,14 @@ struct LayerNorm : Module<LayerNorm<T>, T> {
   }
 };
 
-/// Each row of n divided by its root mean square, times weight: see rms_norm(). Weight starts at 1.
+/// Each row of n elements divided by its root mean square, times weight: see rms_norm(). Weight starts at 1.
 template <std::floating_point T>
 struct RMSNorm : Module<RMSNorm<T>, T> {
   Tensor<T> weight;
   double eps;
 
-  explicit RMSNorm(std::int64_t n, double eps = 1e-6);
-  Tensor<T> operator()(const Tensor<T>& x) const;
+  explicit RMSNorm(std::int64_t n, double epsilon = 1e-6) : weight(ones<T>({n})), eps(epsilon) {}
+  Tensor<T> operator()(const Tensor<T>& x) const { return rms_norm(x, weight, eps); }
 
   template <class F>
   void members(F&& visit) {
@@ -64,9 +75,10 @@ template <std::floating_point T>
 struct Embedding : Module<Embedding<T>, T> {
   Tensor<T> weight;  ///< (vocabulary, width)
 
-  Embedding(std::int64_t vocabulary, std::int64_t width, TorchRandom& rng);
+  Embedding(std::int64_t vocabulary, std::int64_t width, TorchRandom& rng)
+      : weight(rng.randn<T>({vocabulary, width})) {}
   /// Throws IndexError on an index outside the vocabulary.
-  Tensor<T> operator()(const Tensor<std::int64_t>& index) const;
+  Tensor<T> operator()(const Tensor<std::int64_t>& index) const { return embedding(index, weight); }
 
   template <class F>
   void members(F&& visit) {
@@ -74,15 +86,15 @@ struct Embedding : Module<Embedding<T>, T> {
   }
 };
 
-/// Each element dropped with probability p while training, the others divided by 1 - p; x itself in
-/// evaluation.
+/// While training, each element is dropped with probability p and the others are divided by 1 - p; in evaluation
+/// the result is x itself.
 template <std::floating_point T>
 struct Dropout : Module<Dropout<T>, T> {
   double p;
 
   /// Throws ValueError unless 0 <= p <= 1. The generator must outlive the module.
   Dropout(double p, TorchRandom& rng);
-  Tensor<T> operator()(const Tensor<T>& x) const;
+  Tensor<T> operator()(const Tensor<T>& x) const { return this->training ? dropout(x, p, *generator_) : x; }
 
   template <class F>
   void members(F&&) {}
@@ -91,15 +103,16 @@ struct Dropout : Module<Dropout<T>, T> {
   TorchRandom* generator_;
 };
 
-/// Two layers with a bend between them, position by position: c_proj(gelu(c_fc(x))). x and y are (…, width).
+/// Two linear layers with a GELU between them, position by position: c_proj(gelu(c_fc(x))). x and y are (…, width).
 template <std::floating_point T>
 struct MLP : Module<MLP<T>, T> {
   Linear<T> c_fc, c_proj;
   Gelu form;
 
   MLP(std::int64_t width, std::int64_t hidden, TorchRandom& rng, bool with_bias = true,
-      Gelu form = Gelu::erf);
-  Tensor<T> operator()(const Tensor<T>& x) const;
+      Gelu gelu_form = Gelu::erf)
+      : c_fc(width, hidden, rng, with_bias), c_proj(hidden, width, rng, with_bias), form(gelu_form) {}
+  Tensor<T> operator()(const Tensor<T>& x) const { return c_proj(gelu(c_fc(x), form)); }
 
   template <class F>
   void members(F&& visit) {
@@ -107,14 +120,17 @@ struct MLP : Module<MLP<T>, T> {
   }
 };
 
-/// down_proj(silu(gate_proj(x)) · up_proj(x)), element by element (Shazeer, "GLU Variants Improve
-/// Transformer", 2020): three matrices, so `hidden` is usually taken two thirds as large as an MLP's.
+/// down_proj(silu(gate_proj(x)) · up_proj(x)), element by element (Shazeer, "GLU Variants Improve Transformer",
+/// 2020). It has three matrices, so `hidden` is usually two thirds of an MLP's.
 template <std::floating_point T>
 struct SwiGLU : Module<SwiGLU<T>, T> {
   Linear<T> gate_proj, up_proj, down_proj;
 
-  SwiGLU(std::int64_t width, std::int64_t hidden, TorchRandom& rng, bool with_bias = false);
-  Tensor<T> operator()(const Tensor<T>& x) const;
+  SwiGLU(std::int64_t width, std::int64_t hidden, TorchRandom& rng, bool with_bias = false)
+      : gate_proj(width, hidden, rng, with_bias),
+        up_proj(width, hidden, rng, with_bias),
+        down_proj(hidden, width, rng, with_bias) {}
+  Tensor<T> operator()(const Tensor<T>& x) const { return down_proj(silu(gate_proj(x)) * up_proj(x)); }
 
   template <class F>
   void members(F&& visit) {

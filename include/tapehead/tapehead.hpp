@@ -37,6 +37,7 @@
 #include "tapehead/attention/linear_attention.hpp"
 #include "tapehead/ops/low_precision.hpp"
 #include "tapehead/models/generate.hpp"
+#include "tapehead/models/latent_attention.hpp"
 #include "tapehead/models/optim.hpp"
 #include "tapehead/caches/paged_cache.hpp"
 #include "tapehead/caches/prefix_tree.hpp"

@@ -101,8 +101,8 @@ namespace {
 
 // Attention to the `length` rows of a cache from first_row on, each query to the last `window` of them (0: all).
 template <class T>
-Tensor<T> decode_run(const Tensor<T>& q, const KVCache<T>& cache, std::int64_t first_row,
-                      std::int64_t length, std::int64_t window, const AttentionOptions<T>& options) {
+Tensor<T> decode_run(const Tensor<T>& q, const KVCache<T>& cache, std::int64_t first_row, std::int64_t length,
+                     std::int64_t window, const AttentionOptions<T>& options) {
   return detail::decode("decode", q, cache.lead(), length, window, options,
                         {.keys = cache.keys().data(),
                          .values = cache.values().data(),

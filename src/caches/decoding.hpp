@@ -9,6 +9,7 @@
 #include "tapehead/attention/flash.hpp"
 #include "tapehead/autograd/tape.hpp"
 #include "tapehead/ops/arithmetic.hpp"
+#include "tapehead/ops/views.hpp"
 #include "tensor/copy.hpp"
 
 // Shared by the caches: checks of appended rows, and the choice of a kernel for attention to the cached ones.
@@ -69,11 +70,15 @@ Tensor<T> decode(const char* op, const Tensor<T>& q, const Shape& lead, std::int
 
   const bool plain =
       !options.mask && !options.bias && options.dropout_p == 0 && options.empty_rows == EmptyRows::zero;
-  if (plain && (n == 1 || group * n <= 8) && !is_recorded(q)) {  // more rows are worth packing the keys for
+  const bool recorded = is_recorded(q) || (options.sinks && is_recorded(*options.sinks));
+  if (plain && (n == 1 || group * n <= 8) && !recorded) {  // more rows are worth packing the keys for
     rows.heads = lead.numel();
-    const double scale = options.scale_for(rows.d);
+    Tensor<T> sinks;
+    if (options.sinks)
+      sinks = copied(broadcast_to(*options.sinks, Shape(q.shape().begin(), q.shape().end() - 2)));
     Buffer<T> out(q.shape().replaced(q.rank() - 1, rows.dv), op);
-    kernels::decode_rows(rows, group, n, dense(q).data(), static_cast<T>(scale), window, out.data());
+    kernels::decode_rows(rows, group, n, dense(q).data(), static_cast<T>(options.scale_for(rows.d)), window,
+                         out.data(), options.sinks ? sinks.data() : nullptr);
     return out;
   }
   if (window > 0) {

@@ -26,9 +26,12 @@ std::int64_t chosen(const Tensor<T>& logits, const GenerateOptions& o, std::int6
   const double largest = scores.at({0});
   require<ValueError>(
       std::isfinite(largest),
-      "generate: step {}, sequence {}: the largest logit is {}, which leaves no token to choose; look "
-      "for NaN or infinity in the model's parameters",
-      step, row, largest);
+      "generate: step {}, sequence {}: {}, which leaves no token to choose; look for NaN or infinity "
+      "in the model's parameters",
+      step, row,
+      std::isnan(largest) ? "logits are NaN"
+      : largest > 0       ? "a logit is inf"
+                          : "all logits are -inf");
   if (o.temperature == 0) return top.indices.at({0});
   const std::vector<double> p = softmax((scores - largest) / o.temperature, -1).to_vector();
   double left = o.generator->rand<double>({}).item();

@@ -33,49 +33,12 @@ HeadOptions attention_of(const BlockOptions& o) {
 }  // namespace
 
 template <std::floating_point T>
-CausalSelfAttention<T>::CausalSelfAttention(std::int64_t width, TorchRandom& rng, const HeadOptions& o)
-    : options(o),
-      heads("CausalSelfAttention", width, o),
-      c_attn(width, heads.width() + 2 * heads.kv_width(), rng, o.bias),
-      c_proj(width, width, rng, o.bias),
-      generator_(&rng) {
-  options.causal = true;
-}
-template <std::floating_point T>
-Tensor<T> CausalSelfAttention<T>::projected(const Tensor<T>& x) const {
-  require<ShapeError>(x.rank() >= 2 && x.size(-1) == heads.width(),
-                      "CausalSelfAttention: input {}; it must be (…, L, {})", x.shape(), heads.width());
-  return c_attn(x);
-}
-template <std::floating_point T>
-Tensor<T> CausalSelfAttention<T>::operator()(const Tensor<T>& x,
-                                             const std::optional<Tensor<bool>>& mask) const {
-  return c_proj(heads(projected(x), options, mask, this->training ? generator_ : nullptr));
-}
-template <std::floating_point T>
-Tensor<T> CausalSelfAttention<T>::decode(const Tensor<T>& x, KVCache<T>& cache) const {
-  const auto qkv = heads.split_qkv(projected(x));
-  return c_proj(heads.decode(qkv[0], qkv[1], qkv[2], options, cache));
-}
-
-template <std::floating_point T>
 TransformerBlock<T>::TransformerBlock(std::int64_t width, TorchRandom& rng, const BlockOptions& o)
     : ln_1(make_norm<T>(o, width)),
       attn(width, rng, attention_of(o)),
       ln_2(make_norm<T>(o, width)),
       mlp(make_mlp<T>(o, width, rng)),
       drop(o.dropout, rng) {}
-template <std::floating_point T>
-Tensor<T> TransformerBlock<T>::operator()(const Tensor<T>& x, const std::optional<Tensor<bool>>& mask) const {
-  const Tensor<T> y = x + drop(attn(ln_1(x), mask));
-  return y + drop(mlp(ln_2(y)));
-}
-template <std::floating_point T>
-Tensor<T> TransformerBlock<T>::decode(const Tensor<T>& x, KVCache<T>& cache) const {
-  const Tensor<T> y = x + attn.decode(ln_1(x), cache);
-  return y + mlp(ln_2(y));
-}
-
 // ---- The model ----
 
 template <std::floating_point T>
@@ -134,28 +97,6 @@ Tensor<T> GPT<T>::embedded(const Tensor<std::int64_t>& ids, std::int64_t first_p
 }
 
 template <std::floating_point T>
-Tensor<T> GPT<T>::logits(const Tensor<T>& x) const {
-  const Tensor<T> y = ln_f(x);
-  return lm_head ? (*lm_head)(y) : matmul(y, wte.weight.T());
-}
-
-template <std::floating_point T>
-Tensor<T> GPT<T>::operator()(const Tensor<std::int64_t>& ids, const std::optional<Tensor<bool>>& mask) const {
-  Tensor<T> x = drop(embedded(ids, 0));
-  for (const TransformerBlock<T>& block : h) x = block(x, mask);
-  return logits(x);
-}
-
-template <std::floating_point T>
-std::vector<KVCache<T>> GPT<T>::make_cache(const Shape& lead, std::int64_t capacity) const {
-  std::vector<KVCache<T>> cache;
-  for (const TransformerBlock<T>& block : h)
-    cache.emplace_back(lead.with(lead.rank(), block.attn.heads.kv_heads), capacity,
-                       block.attn.heads.head_dim);
-  return cache;
-}
-
-template <std::floating_point T>
 Tensor<T> GPT<T>::decode(const Tensor<std::int64_t>& ids, std::vector<KVCache<T>>& cache) const {
   require<ValueError>(cache.size() == h.size(),
                       "GPT.decode: {} caches for {} layers; make_cache() gives one for each", cache.size(),
@@ -177,11 +118,7 @@ Tensor<T> GPT<T>::decode(const Tensor<std::int64_t>& ids, std::vector<KVCache<T>
   }
 }
 
-#define TAPEHEAD_GPT(T)                   \
-  template struct CausalSelfAttention<T>; \
-  template struct TransformerBlock<T>;    \
-  template struct GPT<T>;
-TAPEHEAD_GPT(float)
-TAPEHEAD_GPT(double)
+template struct GPT<float>;
+template struct GPT<double>;
 
 }  // namespace tapehead::nn

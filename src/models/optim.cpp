@@ -94,52 +94,36 @@ T* unshared(Tensor<T>& x) {
   return alone && h.contiguous ? static_cast<T*>(h.data) : nullptr;
 }
 
-// A running mean that the optimiser keeps of a parameter, zeros at first. It is updated in place if nobody else
-// holds it, otherwise in a copy that takes its place at the end.
-template <class T>
-class Moment {
- public:
-  Moment(const char* op, const Update<T>& u, Tensor<T>& kept) : kept_(&kept) {
-    const bool begins = kept.header().storage == nullptr;
-    require<ShapeError>(
-        begins || kept.shape() == u.members[0]->shape(),
-        "{}: parameter {} has shape {}, and what is remembered of it {}; use one optimiser for one "
-        "model",
-        op, u.name, u.members[0]->shape(), kept.shape());
-    if (!begins && unshared(kept) != nullptr) return;
-    fresh_ = begins ? zeros<T>(u.members[0]->shape()) : detail::copied(kept);
-  }
-  T* data() { return unshared(is_fresh() ? fresh_ : *kept_); }
-  void keep() {
-    if (is_fresh()) *kept_ = std::move(fresh_);
-  }
-
- private:
-  bool is_fresh() const { return fresh_.header().storage != nullptr; }
-  Tensor<T>* kept_;
-  Tensor<T> fresh_;
-};
-
-// A parameter's old and next value, its gradient, and what the optimiser keeps of it. All memory is taken before
-// the first number changes: where memory runs out, nothing has changed.
+// A parameter's old and next value, its gradient, and the running means that the optimiser keeps of it: zeros at
+// first, updated in place if nothing else holds them, otherwise in a copy. All memory is taken before the first
+// number changes: where it runs out, nothing has changed.
 template <class T>
 struct Step {
-  Step(const char* op, const Update<T>& u, std::initializer_list<Tensor<T>*> keeps)
+  Step(const char* op, const Update<T>& u, const std::vector<Tensor<T>*>& keeps)
       : update(&u),
         old(detail::dense(*u.members[0])),
         gradient(detail::dense(u.gradient)),
         next(old.shape(), op) {
-    for (Tensor<T>* kept : keeps) moments.emplace_back(op, u, *kept);
+    for (Tensor<T>* kept : keeps) {
+      const bool begins = kept->header().storage == nullptr;
+      require<ShapeError>(
+          begins || kept->shape() == old.shape(),
+          "{}: parameter {} has shape {}, and what is remembered of it {}; use one optimiser for one "
+          "model",
+          op, u.name, old.shape(), kept->shape());
+      if (begins || unshared(*kept) == nullptr)
+        *kept = begins ? zeros<T>(old.shape()) : detail::copied(*kept);
+      means.push_back(unshared(*kept));
+    }
   }
   void finish() {
     const Tensor<T> made = std::move(next);
     for (Tensor<T>* member : update->members) *member = made;
-    for (Moment<T>& moment : moments) moment.keep();
   }
   const Update<T>* update;
   Tensor<T> old, gradient;
   Buffer<T> next;
-  std::vector<Moment<T>> moments;
+  std::vector<T*> means;
 };
 
 }  // namespace
@@ -153,13 +137,12 @@ void SGD<T>::update(const std::vector<Update<T>>& updates) {
   steps.reserve(updates.size());
   for (const Update<T>& u : updates) {
     Tensor<T>& b = velocity[u.name];
-    momentum > 0 ? steps.emplace_back("SGD", u, std::initializer_list<Tensor<T>*>{&b})
-                 : steps.emplace_back("SGD", u, std::initializer_list<Tensor<T>*>{});
+    steps.emplace_back("SGD", u, momentum > 0 ? std::vector{&b} : std::vector<Tensor<T>*>());
   }
   const T rate = static_cast<T>(lr), mu = static_cast<T>(momentum), decay = static_cast<T>(weight_decay);
   for (Step<T>& s : steps) {
     const T *p = s.old.data(), *g = s.gradient.data();
-    T *next = s.next.data(), *b = s.moments.empty() ? nullptr : s.moments[0].data();
+    T *next = s.next.data(), *b = s.means.empty() ? nullptr : s.means[0];
     kernels::parallel_pieces(s.old.numel(), 8, [=, this](std::int64_t begin, std::int64_t n) {
       for (std::int64_t i = begin; i < begin + n; ++i) {
         const T d = g[i] + decay * p[i], mean = b != nullptr ? b[i] = mu * b[i] + d : d;
@@ -181,7 +164,7 @@ void AdamOptimizer<T, decoupled>::update(const std::vector<Update<T>>& updates) 
   steps.reserve(updates.size());
   for (const Update<T>& u : updates) {
     State& before = state[u.name];
-    steps.emplace_back(op, u, std::initializer_list<Tensor<T>*>{&before.m, &before.v});
+    steps.emplace_back(op, u, std::vector{&before.m, &before.v});
   }
   for (Step<T>& s : steps) {
     const auto t = static_cast<double>(state[s.update->name].steps + 1);
@@ -197,9 +180,9 @@ void AdamOptimizer<T, decoupled>::update(const std::vector<Update<T>>& updates) 
         .into_gradient = static_cast<T>(decoupled ? 0 : decays),
         .shrink = static_cast<T>(decoupled ? 1 - lr * decays : 1),
     };
-    T *m = s.moments[0].data(), *v = s.moments[1].data(), *next = s.next.data();
     kernels::parallel_pieces(s.old.numel(), 8, [&](std::int64_t i, std::int64_t n) {
-      kernels::adam_n(n, step, s.old.data() + i, s.gradient.data() + i, m + i, v + i, next + i);
+      kernels::adam_n(n, step, s.old.data() + i, s.gradient.data() + i, s.means[0] + i, s.means[1] + i,
+                      s.next.data() + i);
     });
   }
   for (Step<T>& s : steps) s.finish(), ++state[s.update->name].steps;

@@ -329,7 +329,7 @@ TEST_CASE("GPT: errors") {
   CHECK(message<IndexError>([&] { model(Tensor<std::int64_t>{0, 6}); }) != "[nothing was thrown]"sv);
   CHECK(message<ShapeError>([&] {
           model.h[0].attn(zeros<float>({3, 7}));
-        }) == "CausalSelfAttention: input (3, 7); it must be (…, L, 8)"sv);
+        }).starts_with("linear: x (3, 7), W (24, 8)"));
   auto cache = model.make_cache({1}, 2);
   model.decode(zeros<std::int64_t>({1, 1}), cache);
   CHECK(message<ValueError>([&] {

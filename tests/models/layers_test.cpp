@@ -89,6 +89,6 @@ TEST_CASE("nn: dropout draws while training and is off in evaluation") {
   CHECK_FALSE(equal(attn(tokens), attn(tokens)));
   for (double p : {-0.1, 1.1}) {
     nn::MultiHeadAttention<double> wrong(8, rng, {.heads = 2, .dropout = p});
-    CHECK(message<ValueError>([&] { wrong(tokens); }).find("it is a share, 0 to 1") != std::string::npos);
+    CHECK(message<ValueError>([&] { wrong(tokens); }).find("so it must be in [0, 1]") != std::string::npos);
   }
 }

@@ -44,10 +44,22 @@ struct CausalSelfAttention : Module<CausalSelfAttention<T>, T> {
   Heads<T> heads;
   Linear<T> c_attn, c_proj;
 
-  CausalSelfAttention(std::int64_t width, TorchRandom& rng, const HeadOptions& options);
+  CausalSelfAttention(std::int64_t width, TorchRandom& rng, const HeadOptions& o)
+      : options(o),
+        heads("CausalSelfAttention", width, o),
+        c_attn(width, heads.width() + 2 * heads.kv_width(), rng, o.bias),
+        c_proj(width, width, rng, o.bias),
+        generator_(&rng) {
+    options.causal = true;
+  }
   /// x is (…, L, width). A mask holds together with the causal one.
-  Tensor<T> operator()(const Tensor<T>& x, const std::optional<Tensor<bool>>& mask = {}) const;
-  Tensor<T> decode(const Tensor<T>& x, KVCache<T>& cache) const;
+  Tensor<T> operator()(const Tensor<T>& x, const std::optional<Tensor<bool>>& mask = {}) const {
+    return c_proj(heads(c_attn(x), options, mask, this->training ? generator_ : nullptr));
+  }
+  Tensor<T> decode(const Tensor<T>& x, KVCache<T>& cache) const {
+    const auto qkv = heads.split_qkv(c_attn(x));
+    return c_proj(heads.decode(qkv[0], qkv[1], qkv[2], options, cache));
+  }
 
   template <class F>
   void members(F&& visit) {
@@ -56,7 +68,6 @@ struct CausalSelfAttention : Module<CausalSelfAttention<T>, T> {
   }
 
  private:
-  Tensor<T> projected(const Tensor<T>& x) const;
   TorchRandom* generator_;
 };
 
@@ -82,9 +93,15 @@ struct TransformerBlock : Module<TransformerBlock<T>, T> {
 
   TransformerBlock(std::int64_t width, TorchRandom& rng, const BlockOptions& options);
   /// x is (…, L, width).
-  Tensor<T> operator()(const Tensor<T>& x, const std::optional<Tensor<bool>>& mask = {}) const;
+  Tensor<T> operator()(const Tensor<T>& x, const std::optional<Tensor<bool>>& mask = {}) const {
+    const Tensor<T> y = x + drop(attn(ln_1(x), mask));
+    return y + drop(mlp(ln_2(y)));
+  }
   /// The next tokens, as in evaluation: without dropout.
-  Tensor<T> decode(const Tensor<T>& x, KVCache<T>& cache) const;
+  Tensor<T> decode(const Tensor<T>& x, KVCache<T>& cache) const {
+    const Tensor<T> y = x + attn.decode(ln_1(x), cache);
+    return y + mlp(ln_2(y));
+  }
 
   template <class F>
   void members(F&& visit) {
@@ -118,10 +135,18 @@ struct GPT : Module<GPT<T>, T> {
   GPT(const Options& options, TorchRandom& rng);
   /// Logits, (…, L, vocabulary), of token ids (…, L). A mask, (B, 1, L, L) for instance (document_mask), holds
   /// together with the causal one. Throws ValueError if L is more than the learned positions.
-  Tensor<T> operator()(const Tensor<std::int64_t>& ids, const std::optional<Tensor<bool>>& mask = {}) const;
+  Tensor<T> operator()(const Tensor<std::int64_t>& ids, const std::optional<Tensor<bool>>& mask = {}) const {
+    Tensor<T> x = drop(embedded(ids, 0));
+    for (const auto& block : h) x = block(x, mask);
+    return logits(x);
+  }
 
   /// One cache a layer, for `capacity` tokens of sequences of leading axes `lead`, () or (B,).
-  std::vector<KVCache<T>> make_cache(const Shape& lead, std::int64_t capacity) const;
+  std::vector<KVCache<T>> make_cache(const Shape& lead, std::int64_t capacity) const {
+    std::vector<KVCache<T>> cache;
+    for (const auto& block : h) cache.push_back(block.attn.heads.make_cache(lead, capacity));
+    return cache;
+  }
   /// Logits of the next tokens, (…, n), behind those that the caches hold: in evaluation equal to those rows of
   /// the whole sequence. Where it throws, the caches hold what they held before.
   Tensor<T> decode(const Tensor<std::int64_t>& ids, std::vector<KVCache<T>>& cache) const;
@@ -138,7 +163,10 @@ struct GPT : Module<GPT<T>, T> {
 
  private:
   Tensor<T> embedded(const Tensor<std::int64_t>& ids, std::int64_t first_position) const;
-  Tensor<T> logits(const Tensor<T>& x) const;
+  Tensor<T> logits(const Tensor<T>& x) const {
+    const Tensor<T> y = ln_f(x);
+    return lm_head ? (*lm_head)(y) : linear(y, wte.weight);
+  }
   void start_as_gpt2(TorchRandom& rng);
 };
 

@@ -2,6 +2,7 @@
 // of it.
 #include "tapehead/caches/cache.hpp"
 
+#include <cmath>
 #include <limits>
 #include <thread>
 #include <utility>
@@ -250,6 +251,66 @@ TEST_CASE("KVCache: errors") {
   CHECK(message<ShapeError>([&] {
           KVCache<float>({1, 1, 1, 1, 1}, 1, 4);
         }) == "KVCache: leading axes (1, 1, 1, 1, 1); at most 4 go before (length, width)"sv);
+}
+
+TEST_CASE(
+    "KVCache and SlidingKVCache: sinks, for few queries and many, with a gradient where a tape watches") {
+  const Sequences<double> s({2, 6}, {2, 2}, 12, 4, 3);
+  const auto sinks = NumpyRandom(3).randn({6});
+  const AttentionOptions<double> options{.sinks = sinks};
+  const auto whole = attention(s.q, s.k, s.v, {.sinks = sinks, .causal = true, .enable_gqa = true}).out;
+  const auto near =
+      attention(s.q, s.k, s.v,
+                {.mask = sliding_window_mask(12, 4), .sinks = sinks, .causal = true, .enable_gqa = true})
+          .out;
+  for (const auto& chunks : std::vector<std::vector<std::int64_t>>{
+           {12}, {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, {5, 2, 1, 4}, {10, 2}}) {
+    CHECK(close(decoded(KVCache<double>({2, 2}, 12, 4, 3), chunks, s.q, s.k, s.v, options), whole));
+    CHECK(close(decoded(SlidingKVCache<double>({2, 2}, 4, 4, 3), chunks, s.q, s.k, s.v, options), near));
+  }
+  KVCache<double> cache({2, 2}, 12, 4, 3);
+  cache.append(s.k, s.v);
+  const auto last = slice(s.q, -2, 11, 12);
+  CHECK(close(decode(last, cache, {.sinks = zeros<double>({1})}),
+              decode(last, cache, {.sinks = zeros<double>({6})})));
+  CHECK(message<ShapeError>([&] { decode(last, cache, {.sinks = zeros<double>({5})}); }) !=
+        "[nothing was thrown]"sv);
+  const auto gradient = [&](const auto& f) {
+    Tape<double> tape;
+    tape.watch(sinks);
+    return tape.backward(sum(f()))[sinks];
+  };
+  CHECK(close(gradient([&] { return decode(last, cache, options); }),
+              gradient([&] { return attention(last, s.k, s.v, {.sinks = sinks, .enable_gqa = true}).out; })));
+}
+
+TEST_CASE_TEMPLATE("KVCache: scores of every finite size are told apart as attention tells them", T, float,
+                   double) {
+  constexpr T largest = std::numeric_limits<T>::max(), smallest = std::numeric_limits<T>::lowest();
+  const auto column = [](std::vector<T> x) {
+    return from_vector(x, {static_cast<std::int64_t>(x.size()), 1});
+  };
+  const auto q = ones<T>({1, 1});
+  for (T score : {T(-1e7), T(1e10), T(-1e20), T(1e30), largest, smallest})
+    for (T other : {score, T(0), largest, smallest, std::nextafter(score, T(0))}) {
+      const auto k = column({score, other}), v = column({1, 3});
+      const auto expected = attention(q, k, v).out.item();
+      CAPTURE(score);
+      CAPTURE(other);
+      for (int extra : {0, 700}) {  // one chunk of keys, and several
+        KVCache<T> cache({}, 2 + extra, 1);
+        PagedKVCache<T> paged({.blocks = 200, .block_size = 4, .key_width = 1});
+        const auto sequence = paged.add();
+        const auto pad_k = full<T>({extra, 1}, smallest), pad_v = zeros<T>({extra, 1});
+        for (const auto& [key, value] : {std::pair(pad_k, pad_v), std::pair(k, v)}) {
+          cache.append(key, value);
+          paged.append(sequence, unsqueeze(key, 0), unsqueeze(value, 0));
+        }
+        if (extra > 0 && (score == smallest && other == smallest)) continue;  // the padding takes part too
+        CHECK(decode(q, cache).item() == doctest::Approx(expected).epsilon(1e-6));
+        CHECK(decode(unsqueeze(q, 0), paged, sequence).item() == doctest::Approx(expected).epsilon(1e-6));
+      }
+    }
 }
 
 TEST_CASE("KVCache and SlidingKVCache: every length, window and size is checked before anything changes") {

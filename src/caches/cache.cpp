@@ -79,8 +79,8 @@ void KVCache<T>::append(const Tensor<T>& k, const Tensor<T>& v) {
   const std::int64_t n = detail::new_rows("KVCache.append", k, v, lead_, key_width(), value_width());
   require<ValueError>(
       n <= capacity() - length_,
-      "KVCache.append: {} more tokens behind {} exceed the capacity of {}; make the cache with a "
-      "larger one, truncate() it, or use a SlidingKVCache",
+      "KVCache.append: {} more tokens behind {} exceed the capacity of {}; make the cache with a larger "
+      "one, truncate() it, or use a SlidingKVCache",
       n, length_, capacity());
   claim(length_ + n);
   const auto write = [this](const Tensor<T>& rows, const Tensor<T>& x) {
@@ -103,7 +103,7 @@ namespace {
 template <class T>
 Tensor<T> decode_run(const Tensor<T>& q, const KVCache<T>& cache, std::int64_t first_row, std::int64_t length,
                      std::int64_t window, const AttentionOptions<T>& options) {
-  return detail::decode("decode", q, cache.lead(), length, window, options,
+  return detail::decode(q, cache.lead(), length, window, options,
                         {.keys = cache.keys().data(),
                          .values = cache.values().data(),
                          .length = length,
@@ -165,8 +165,8 @@ Tensor<T> decode(const Tensor<T>& q, const SlidingKVCache<T>& cache,
   const std::int64_t n = q.rank() < 2 ? 0 : q.size(-2), window = cache.window(), kept = cache.kept();
   require<ValueError>(
       kept == cache.length() || n <= kept - (window - 1),
-      "decode: {} queries in a window of {}, and {} keys kept of {}: the first of them should see "
-      "more; decode each chunk before the next is appended",
+      "decode: {} queries in a window of {}, and {} keys kept of {}: the first of them should see more; "
+      "decode each chunk before the next is appended",
       n, window, kept, cache.length());
   const KVCache<T> rows = cache.rows();
   return decode_run(q, rows, rows.length() - kept, kept, window, options);

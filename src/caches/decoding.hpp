@@ -1,6 +1,5 @@
 #pragma once
 #include <cmath>
-#include <string>
 #include <utility>
 
 #include "kernels/decode.hpp"
@@ -24,19 +23,14 @@ std::int64_t new_rows(const char* op, const Tensor<T>& k, const Tensor<T>& v, co
     return x.rank() == lead.rank() + 2 && Shape(x.shape().begin(), x.shape().end() - 2) == lead &&
            x.size(-1) == width;
   };
-  if (!fits(k, key_width) || !fits(v, value_width) || k.size(-2) != v.size(-2)) {
-    const auto wanted = [&](std::int64_t width) {
-      std::string text = "(";
-      for (std::int64_t size : lead) text += fmt::format("{}, ", size);
-      return text + fmt::format("n, {})", width);
-    };
-    raise<ShapeError>("{}: k {} and v {}; this cache takes k {} and v {}", op, k.shape(), v.shape(),
-                      wanted(key_width), wanted(value_width));
-  }
+  require<ShapeError>(
+      fits(k, key_width) && fits(v, value_width) && k.size(-2) == v.size(-2),
+      "{}: k {} and v {}; this cache takes k (…, n, {}) and v (…, n, {}) with leading axes {}", op, k.shape(),
+      v.shape(), key_width, value_width, lead);
   require<GradientError>(
       !is_recorded(k) && !is_recorded(v),
-      "{}: a tape knows {}, and what goes through a cache has no gradient; append detach(x) to "
-      "say that none is wanted, or decode outside the tape's scope",
+      "{}: a tape knows {}, and what goes through a cache has no gradient; append detach(x) to say that "
+      "none is wanted, or decode outside the tape's scope",
       op, is_recorded(k) ? "k" : "v");
   return k.size(-2);
 }
@@ -45,9 +39,8 @@ std::int64_t new_rows(const char* op, const Tensor<T>& k, const Tensor<T>& v, co
 /// all). A few queries go to the kernel that reads the cache in place, more of them to the fused kernel over what
 /// `keys_and_values()` gives, and queries that a tape knows to attention().
 template <class T, class F>
-Tensor<T> decode(const char* op, const Tensor<T>& q, const Shape& lead, std::int64_t length,
-                 std::int64_t window, AttentionOptions<T> options, kernels::CachedRows<T> rows,
-                 const F& keys_and_values) {
+Tensor<T> decode(const Tensor<T>& q, const Shape& lead, std::int64_t length, std::int64_t window,
+                 AttentionOptions<T> options, kernels::CachedRows<T> rows, const F& keys_and_values) {
   bool fits = q.rank() == lead.rank() + 2 && q.size(-1) == rows.d;
   std::int64_t group = 1;
   if (fits && lead.rank() > 0) {
@@ -59,13 +52,13 @@ Tensor<T> decode(const char* op, const Tensor<T>& q, const Shape& lead, std::int
   }
   require<ShapeError>(
       fits,
-      "{}: q {} on a cache of {} with keys of width {}; q is (…, n, width), its last leading axis "
-      "(the heads) the cache's or a multiple of it",
-      op, q.shape(), lead, rows.d);
+      "decode: q {} on a cache of {} with keys of width {}; q is (…, n, width), its last leading axis (the "
+      "heads) the cache's or a multiple of it",
+      q.shape(), lead, rows.d);
   const std::int64_t n = q.size(-2);
   require<ValueError>(
       n <= length,
-      "{}: {} queries and {} tokens in the cache; append the keys and values of the new tokens first", op, n,
+      "decode: {} queries and {} tokens in the cache; append the keys and values of the new tokens first", n,
       length);
 
   const bool plain =
@@ -76,7 +69,7 @@ Tensor<T> decode(const char* op, const Tensor<T>& q, const Shape& lead, std::int
     Tensor<T> sinks;
     if (options.sinks)
       sinks = copied(broadcast_to(*options.sinks, Shape(q.shape().begin(), q.shape().end() - 2)));
-    Buffer<T> out(q.shape().replaced(q.rank() - 1, rows.dv), op);
+    Buffer<T> out(q.shape().replaced(q.rank() - 1, rows.dv), "decode");
     kernels::decode_rows(rows, group, n, dense(q).data(), static_cast<T>(options.scale_for(rows.d)), window,
                          out.data(), options.sinks ? sinks.data() : nullptr);
     return out;

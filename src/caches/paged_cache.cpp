@@ -17,9 +17,8 @@ Size checked(Size size) {
   if (size.value_width == 0) size.value_width = size.key_width;
   require<ShapeError>(size.blocks >= 0 && size.block_size >= 1 && size.heads >= 1 && size.key_width >= 1 &&
                           size.value_width >= 1,
-                      "PagedKVCache: {} blocks of {} tokens, {} heads, keys of width {}, values of width {}; "
-                      "each must be 1 or "
-                      "more (blocks 0 or more)",
+                      "PagedKVCache: {} blocks of {} tokens, {} heads, keys of width {}, values of width "
+                      "{}; each must be 1 or more (blocks 0 or more)",
                       size.blocks, size.block_size, size.heads, size.key_width, size.value_width);
   return size;
 }
@@ -76,8 +75,8 @@ template <std::floating_point T>
 void PagedKVCache<T>::release(std::int64_t block) {
   Holders& h = held(block);
   require<ValueError>(h.retained > 0,
-                      "PagedKVCache: block {} was not retained, so it cannot be released; the "
-                      "sequences that hold it end with erase()",
+                      "PagedKVCache: block {} was not retained, so it cannot be released; the sequences "
+                      "that hold it end with erase()",
                       block);
   --h.retained, drop(block);
 }
@@ -101,11 +100,6 @@ std::int64_t PagedKVCache<T>::blocks_for(std::int64_t tokens) const {
 }
 
 template <std::floating_point T>
-std::int64_t PagedKVCache<T>::add() {
-  return adopt({}, 0);
-}
-
-template <std::floating_point T>
 std::int64_t PagedKVCache<T>::fork(Sequence sequence, std::int64_t length) {
   const Entry& from = get(sequence);
   require<ValueError>(length >= -1 && length <= from.length,
@@ -118,8 +112,8 @@ std::int64_t PagedKVCache<T>::fork(Sequence sequence, std::int64_t length) {
 template <std::floating_point T>
 std::int64_t PagedKVCache<T>::adopt(const std::vector<std::int64_t>& blocks, std::int64_t length) {
   require<ValueError>(length >= 0 && blocks_for(length) == static_cast<std::int64_t>(blocks.size()),
-                      "PagedKVCache.adopt: {} tokens in {} blocks of {}; they must fill all blocks, the last "
-                      "one at least in part",
+                      "PagedKVCache.adopt: {} tokens in {} blocks of {}; they must fill all blocks, the "
+                      "last one at least in part",
                       length, blocks.size(), size_.block_size);
   for (std::int64_t block : blocks) held(block);
   sequences_.emplace(next_, Entry{blocks, length});
@@ -150,8 +144,8 @@ void PagedKVCache<T>::append(Sequence sequence, const Tensor<T>& k, const Tensor
   const std::int64_t needed = blocks_needed(sequence, n);
   require<ValueError>(
       needed <= free_blocks(),
-      "PagedKVCache.append: {} more tokens of sequence {} need {} blocks, and {} of {} are free; "
-      "erase a sequence, evict prefixes, or make the pool larger",
+      "PagedKVCache.append: {} more tokens of sequence {} need {} blocks, and {} of {} are free; erase a "
+      "sequence, evict prefixes, or make the pool larger",
       n, sequence, needed, free_blocks(), size_.blocks);
   if (n == 0) return;
   const Tensor<T> new_keys = detail::dense(k), new_values = detail::dense(v);
@@ -217,7 +211,7 @@ Tensor<T> decode(const Tensor<T>& q, const PagedKVCache<T>& cache, std::int64_t 
   const auto size = cache.size();
   std::vector<std::int64_t> first_rows = cache.blocks(sequence);
   for (std::int64_t& row : first_rows) row *= size.heads * size.block_size;
-  return detail::decode("decode", q, {size.heads}, cache.length(sequence), 0, options,
+  return detail::decode(q, {size.heads}, cache.length(sequence), 0, options,
                         {.keys = cache.key_pool(),
                          .values = cache.value_pool(),
                          .length = cache.length(sequence),

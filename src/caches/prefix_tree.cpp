@@ -78,8 +78,7 @@ std::int64_t PrefixTree<T>::insert(const Tokens& tokens, std::int64_t sequence) 
   const auto count = static_cast<std::int64_t>(tokens.size());
   require<ValueError>(
       count <= cache_.length(sequence),
-      "PrefixTree.insert: {} tokens, and sequence {} holds {}; append the keys and values of them "
-      "all first",
+      "PrefixTree.insert: {} tokens, and sequence {} holds {}; append the keys and values of them all first",
       count, sequence, cache_.length(sequence));
   const std::int64_t B = cache_.size().block_size, whole = count / B;
   const std::vector<std::int64_t> blocks = cache_.blocks(sequence);

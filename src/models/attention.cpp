@@ -75,8 +75,8 @@ Heads<T>::Heads(const char* op, std::int64_t full_width, const HeadOptions& o)
       head_dim(heads > 0 ? full_width / heads : 0) {
   require<ShapeError>(
       heads >= 1 && kv_heads >= 1 && full_width % heads == 0 && heads % kv_heads == 0,
-      "{}: width {}, {} heads on {} key and value heads; the heads must divide the width, and the key "
-      "and value heads the heads",
+      "{}: width {}, {} heads on {} key and value heads; the heads must divide the width, and the key and "
+      "value heads the heads",
       op, full_width, heads, kv_heads);
   require<ShapeError>(!o.rope || head_dim % 2 == 0,
                       "{}: heads of width {} / {} = {}; rope rotates pairs, so it must be even", op,

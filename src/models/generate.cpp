@@ -26,8 +26,8 @@ std::int64_t chosen(const Tensor<T>& logits, const GenerateOptions& o, std::int6
   const double largest = scores.at({0});
   require<ValueError>(
       std::isfinite(largest),
-      "generate: step {}, sequence {}: {}, which leaves no token to choose; look for NaN or infinity "
-      "in the model's parameters",
+      "generate: step {}, sequence {}: {}, which leaves no token to choose; look for NaN or infinity in "
+      "the model's parameters",
       step, row,
       std::isnan(largest) ? "logits are NaN"
       : largest > 0       ? "a logit is inf"

@@ -8,8 +8,6 @@
 
 namespace tapehead::nn {
 
-// ---- What a block is made of ----
-
 namespace {
 
 template <class T>
@@ -39,6 +37,7 @@ TransformerBlock<T>::TransformerBlock(std::int64_t width, TorchRandom& rng, cons
       ln_2(make_norm<T>(o, width)),
       mlp(make_mlp<T>(o, width, rng)),
       drop(o.dropout, rng) {}
+
 // ---- The model ----
 
 template <std::floating_point T>
@@ -89,9 +88,8 @@ Tensor<T> GPT<T>::embedded(const Tensor<std::int64_t>& ids, std::int64_t first_p
   const std::int64_t end = first_position + ids.size(-1);
   require<ValueError>(
       !wpe || end <= options.block,
-      "GPT: {} tokens, and learned positions for {}; give fewer, or make the model with a larger "
-      "block",
-      end, options.block);
+      "GPT: {} tokens, and learned positions for {}; give fewer, or make the model with a larger block", end,
+      options.block);
   const Tensor<T> x = wte(ids);
   return wpe ? x + slice(wpe->weight, 0, first_position, end) : x;
 }

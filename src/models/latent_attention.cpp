@@ -18,9 +18,8 @@ LatentAttention<T>::LatentAttention(std::int64_t width, TorchRandom& rng, const 
       generator_(&rng) {
   require<ShapeError>(o.heads >= 1 && o.kv_rank >= 1 && o.nope_dim >= 1 && o.v_dim >= 1 && o.rope_dim >= 2 &&
                           o.rope_dim % 2 == 0,
-                      "LatentAttention: {} heads, kv_rank {}, nope_dim {}, rope_dim {}, v_dim {}; each must "
-                      "be 1 or more, and rope_dim "
-                      "even",
+                      "LatentAttention: {} heads, kv_rank {}, nope_dim {}, rope_dim {}, v_dim {}; each "
+                      "must be 1 or more, and rope_dim even",
                       o.heads, o.kv_rank, o.nope_dim, o.rope_dim, o.v_dim);
 }
 

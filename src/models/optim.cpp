@@ -19,8 +19,7 @@ namespace detail {
 void throw_unwatched(const char* op, const std::string& name) {
   raise<GradientError>(
       "{}: there is no gradient of parameter {}, because the tape did not watch it as it is now; each step "
-      "puts "
-      "new tensors in the parameters' place, so begin every step with a new tape and "
+      "puts new tensors in the parameters' place, so begin every step with a new tape and "
       "tape.watch(model.parameters()), before the forward pass",
       op, name);
 }
@@ -47,8 +46,8 @@ double gradient_norm(const std::vector<Update<T>>& updates) {
     const auto part = static_cast<double>(norm(detach(u.gradient)).item());
     require<ValueError>(
         std::isfinite(part),
-        "clip_grad_norm: the gradient of parameter {} is not finite (its norm is {}); clipping "
-        "cannot help: look for the operation that made it",
+        "clip_grad_norm: the gradient of parameter {} is not finite (its norm is {}); clipping cannot "
+        "help: look for the operation that made it",
         u.name, part);
     length = std::hypot(length, part);  // squares of large norms would overflow
   }
@@ -108,8 +107,7 @@ struct Step {
       const bool begins = kept->header().storage == nullptr;
       require<ShapeError>(
           begins || kept->shape() == old.shape(),
-          "{}: parameter {} has shape {}, and what is remembered of it {}; use one optimiser for one "
-          "model",
+          "{}: parameter {} has shape {}, and what is remembered of it {}; use one optimiser for one model",
           op, u.name, old.shape(), kept->shape());
       if (begins || unshared(*kept) == nullptr)
         *kept = begins ? zeros<T>(old.shape()) : detail::copied(*kept);

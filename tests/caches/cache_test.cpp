@@ -225,8 +225,8 @@ TEST_CASE("KVCache: errors") {
   KVCache<double> cache({2, 4}, 3, 5, 6);
   const auto k = zeros<double>({2, 4, 1, 5}), v = zeros<double>({2, 4, 1, 6});
   CHECK(message<ShapeError>([&] { cache.append(v, v); }) ==
-        "KVCache.append: k (2, 4, 1, 6) and v (2, 4, 1, 6); this cache takes k (2, 4, n, 5) and v (2, 4, n, "
-        "6)"sv);
+        "KVCache.append: k (2, 4, 1, 6) and v (2, 4, 1, 6); this cache takes k (…, n, 5) and v (…, n, "
+        "6) with leading axes (2, 4)"sv);
   CHECK(message<ShapeError>([&] {
           cache.append(k, zeros<double>({2, 4, 2, 6}));
         }) != "[nothing was thrown]"sv);

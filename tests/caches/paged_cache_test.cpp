@@ -103,7 +103,8 @@ TEST_CASE("PagedKVCache: errors") {
   CHECK(message<ShapeError>([&] {
           cache.append(a, ones<double>({2, 1, 3}), rows);
         }) ==
-        "PagedKVCache.append: k (2, 1, 3) and v (1, 1, 3); this cache takes k (1, n, 3) and v (1, n, 3)"sv);
+        "PagedKVCache.append: k (2, 1, 3) and v (1, 1, 3); this cache takes k (…, n, 3) and v (…, n, 3) with "
+        "leading axes (1,)"sv);
   CHECK(message<IndexError>([&] { cache.append(7, rows, rows); }) ==
         "PagedKVCache: there is no sequence 7; add() gives one"sv);
   const auto b = cache.fork(a);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "files.hpp"
@@ -180,6 +181,22 @@ TEST_CASE("module: moving keeps the parameters, and so does the growth of a vect
   CHECK(ids(many[0].parameters()) == before);
   std::swap(many[0], many[3]);
   CHECK(ids(many[3].parameters()) == before);
+}
+
+TEST_CASE("module: threads copy one model at the same time") {
+  const Holds model;
+  std::vector<Holds> copies(4);
+  std::vector<std::thread> threads;
+  for (Holds& copy : copies)
+    threads.emplace_back([&] {
+      for (int i = 0; i < 50; ++i) copy = Holds(model);
+    });
+  for (std::thread& thread : threads) thread.join();
+  for (std::size_t i = 0; i < copies.size(); ++i) {
+    CHECK(share_none(model, copies[i]));
+    CHECK(share_none(copies[0], copies[i]) == (i > 0));
+    CHECK(equal(copies[i].last, model.last));
+  }
 }
 
 TEST_CASE("module: a snapshot taken while a tape watches leaves the step to the original") {

@@ -33,7 +33,7 @@ class PagedKVCache {
   PagedKVCache& operator=(const PagedKVCache&) = delete;
 
   /// A new sequence without tokens.
-  Sequence add();
+  Sequence add() { return adopt({}, 0); }
   /// A new sequence that begins with the first `length` tokens of this one (-1: all), sharing their blocks.
   /// Throws ValueError for another negative length or one that the sequence does not have.
   Sequence fork(Sequence sequence, std::int64_t length = -1);

@@ -1,16 +1,14 @@
 #include "figures/plot_canvas.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
 #include <cstdint>
-#include <cstdio>
-#include <cstring>
+#include <string_view>
 
-#include "tapehead/kernels/error.hpp"
+#include "kernels/utf8.hpp"
+#include "kernels/write_file.hpp"
 
 namespace tapehead {
 
@@ -31,19 +29,13 @@ std::string number(double v) {
 
 std::string classed(const std::string& classes) { return classes.empty() ? "" : " class='" + classes + "'"; }
 
-// The length of the UTF-8 character that starts at i; 0 where none does, or none that XML allows.
-std::size_t character(const std::string& s, std::size_t i) {
-  const auto byte = [&](std::size_t k) { return k < s.size() ? static_cast<unsigned char>(s[k]) : 0u; };
-  if (byte(i) < 0x80) return byte(i) >= 0x20 && byte(i) != 0x7f;
-  const std::size_t n = byte(i) >= 0xf0 ? 4 : byte(i) >= 0xe0 ? 3 : 2;
-  unsigned code = byte(i) & (0x7fu >> n);
-  for (std::size_t k = 1; k < n; ++k) {
-    if ((byte(i + k) & 0xc0) != 0x80) return 0;
-    code = code << 6 | (byte(i + k) & 0x3f);
-  }
-  const unsigned least = n == 2 ? 0xa0 : n == 3 ? 0x800 : 0x10000;  // below 0xa0 are control characters
-  const bool none = (code >= 0xd800 && code < 0xe000) || (code & 0xfffe) == 0xfffe || code > 0x10ffff;
-  return byte(i) < 0xc2 || code < least || none ? 0 : n;
+// The length of the character at text[i]; 0 where it is not UTF-8, or is one that XML forbids or a control
+// character (below U+0020, and U+007F to U+009F).
+std::size_t character(std::string_view text, std::size_t i) {
+  const std::size_t length = detail::utf8_length(text, i);
+  const std::string_view c = text.substr(i, length);
+  const bool control = length == 1 ? c < " " || c == "\x7f" : c >= "\xc2\x80" && c < "\xc2\xa0";
+  return control || c == "\xef\xbf\xbe" || c == "\xef\xbf\xbf" ? 0 : length;
 }
 
 std::string escaped(const std::string& text) {
@@ -220,16 +212,7 @@ double Axis::widest_label() const {
 }  // namespace figure
 
 void save_svg(const std::string& path, const std::string& svg) {
-  const std::string temporary = fmt::format("{}.{}.part", path, getpid());
-  std::FILE* file = std::fopen(temporary.c_str(), "wb");
-  bool done = file != nullptr && std::fwrite(svg.data(), 1, svg.size(), file) == svg.size();
-  if (file != nullptr) done = std::fclose(file) == 0 && done;
-  done = done && std::rename(temporary.c_str(), path.c_str()) == 0;
-  if (done) return;
-  const int reason = errno;
-  std::remove(temporary.c_str());
-  throw FileError(fmt::format("save_svg: {} cannot be written: {}{}", path, std::strerror(reason),
-                              reason == ENOENT ? "; make its folder first" : ""));
+  detail::write_file("save_svg", path, {svg});
 }
 
 }  // namespace tapehead

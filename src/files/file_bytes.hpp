@@ -7,14 +7,14 @@
 
 #include "tapehead/files/arrays.hpp"
 
-// What the readers and writers of files have in common.
+// What the readers and writers of files share.
 
 namespace tapehead::detail {
 
 using Byte = unsigned char;
 using Bytes = std::vector<Byte>;
 
-/// Whose file is read or written, for the errors.
+/// The file that an operation reads, for its errors.
 struct Source {
   const char* op;
   std::string path;
@@ -31,9 +31,6 @@ class Span {
   std::size_t size() const { return size_; }
   /// The `count` bytes from `start`; fails where they go beyond the end, naming `what` they are.
   Span part(std::uint64_t start, std::uint64_t count, const char* what) const;
-  Span from(std::uint64_t start, const char* what) const {
-    return part(start, start <= size_ ? size_ - start : 1, what);
-  }
   /// The little-endian number of `width` bytes at `start`.
   std::uint64_t number(std::uint64_t start, int width, const char* what) const;
   std::string_view text() const { return {reinterpret_cast<const char*>(bytes_), size_}; }
@@ -45,32 +42,39 @@ class Span {
 };
 
 Bytes read_file(const Source& source);
-/// Writes the pieces to a file beside `path`, and then gives it that name.
-void write_file(const Source& source, const std::vector<std::string_view>& pieces);
+/// Throws FileError where the first bytes show a file of another kind than `wanted` (".npy", ".npz" or
+/// ".safetensors"), and says how to read that one.
+void check_kind(const Span& file, std::string_view wanted);
+/// Throws ValueError naming `op` where a name is not UTF-8 or contains NUL: other readers refuse or cut it.
+void check_names(const char* op, const NamedTensors& tensors);
 
-/// How a file stores elements.
-enum class Stored { f16, bf16, f32, f64, boolean, i8, i16, i32, i64, u8, u16, u32, u64 };
-std::int64_t bytes_of(Stored type);
+/// A type that files store elements as. float16 and bfloat16 become float, every integer type int64.
+struct Stored {
+  const char* npy;          // its code in .npy files, without the byte order; "" where NumPy has no such type
+  const char* safetensors;  // its code in .safetensors files
+  std::int64_t bytes;       // of an element
+  AnyTensor (*read)(const Span& bytes, bool swapped, const Shape& shape);
+};
+/// The type with this code in a format (&Stored::npy or &Stored::safetensors); fails naming `what` has it.
+const Stored& stored_as(const Source& source, const char* Stored::*format, std::string_view code,
+                        const std::string& what);
+/// The type as which a tensor is written.
+const Stored& stored_type(const AnyTensor& x);
 /// The number of bytes that a shape takes; fails on negative sizes, too many axes and products beyond 2^63.
-std::uint64_t bytes_of(const Source& source, Stored type, const std::vector<std::int64_t>& sizes);
-/// Row-major elements from bytes, of which there must be as many as bytes_of says: float for f16, bf16 and
-/// f32, int64 for every integer. Fails on a u64 beyond 2^63 - 1.
-AnyTensor decode(const Span& bytes, Stored type, bool swapped, const Shape& shape);
+std::uint64_t bytes_of(const Source& source, const Stored& type, const std::vector<std::int64_t>& sizes);
 
 /// x as elements E where E holds each value exactly; ValueError naming `op` and `name` otherwise.
 template <class E>
 Tensor<E> exactly(const char* op, const std::string& name, const AnyTensor& x);
 
-/// The elements of x row after row, as bytes; `keep` holds them.
+const Shape& shape_of(const AnyTensor& x);
+/// The elements of x in row-major order, as bytes; `keep` holds them.
 std::string_view bytes_in_order(const AnyTensor& x, std::vector<AnyTensor>& keep);
+/// Appends `value` as `width` little-endian bytes.
+void put(std::string& out, std::uint64_t value, int width);
 
-// The .npy format, which .npz archives hold too. Where its header ends, by the first 12 bytes; how long the
-// file is, by the bytes up to there.
-inline constexpr std::uint64_t npy_start = 12;
-std::uint64_t npy_header_end(const Span& start);
-std::uint64_t npy_size(const Span& header);
 AnyTensor parse_npy(const Span& file);
-std::string npy_header(const AnyTensor& x);
+std::string npy_header(const AnyTensor& x);  // what stands before the elements in a .npy file
 NamedTensors parse_npz(const Span& file);
 NamedTensors parse_safetensors(const Span& file);
 

@@ -4,9 +4,9 @@
 #include <array>
 
 #include "files/file_bytes.hpp"
-#include "files/inflate.hpp"
-#include "tapehead/kernels/error.hpp"
+#include "kernels/write_file.hpp"
 #include "tapehead/files/npy.hpp"
+#include "tapehead/kernels/error.hpp"
 
 // A zip archive: the entries one after the other, each behind a local header; then a directory that says
 // where each begins; then an end record that says where the directory is. Sizes are little-endian. (PKWARE's
@@ -17,10 +17,10 @@ namespace detail {
 namespace {
 
 constexpr std::uint32_t local_mark = 0x04034b50, directory_mark = 0x02014b50, end_mark = 0x06054b50;
-constexpr std::uint64_t zip_limit =
-    0xffffffff;  // of sizes and offsets; larger archives need the zip64 extension
+// Of sizes and positions; larger archives need the zip64 extension.
+constexpr std::uint64_t zip_limit = 0xffffffff;
 
-std::uint32_t crc32(std::uint32_t crc, const char* bytes, std::size_t size) {
+std::uint32_t crc32(std::uint32_t crc, std::string_view bytes) {
   static constexpr auto table = [] {
     std::array<std::uint32_t, 256> made{};
     for (std::uint32_t i = 0; i < 256; ++i) {
@@ -30,13 +30,14 @@ std::uint32_t crc32(std::uint32_t crc, const char* bytes, std::size_t size) {
     return made;
   }();
   crc = ~crc;
-  for (std::size_t i = 0; i < size; ++i) crc = crc >> 8 ^ table[(crc ^ static_cast<Byte>(bytes[i])) & 255];
+  for (const char byte : bytes) crc = crc >> 8 ^ table[(crc ^ static_cast<Byte>(byte)) & 255];
   return ~crc;
 }
 
 struct ZipEntry {
   std::string name;
-  std::uint64_t flags, method, crc, packed, size, local;
+  std::uint64_t method, crc, packed, size;
+  std::uint64_t local;   // where its local header is
   std::uint64_t record;  // bytes of its record in the directory
 };
 
@@ -47,7 +48,6 @@ ZipEntry read_entry(const Span& directory, std::uint64_t at) {
   if (number(0, 4) != directory_mark) directory.source().fail("its directory is damaged");
   const std::uint64_t name = number(28, 2);
   ZipEntry entry{std::string(directory.part(at + 46, name, "a name").text()),
-                 number(8, 2),
                  number(10, 2),
                  number(16, 4),
                  number(20, 4),
@@ -60,8 +60,8 @@ ZipEntry read_entry(const Span& directory, std::uint64_t at) {
   return entry;
 }
 
-// The entry as it is stored, found through its local header.
-Span packed_bytes(const Span& file, const ZipEntry& entry) {
+// The entry's bytes, found through its local header.
+Span stored_bytes(const Span& file, const ZipEntry& entry) {
   if (file.number(entry.local, 4, "a local header") != local_mark)
     file.source().fail(fmt::format("'{}' is not where the directory says", entry.name));
   const std::uint64_t names =
@@ -69,41 +69,17 @@ Span packed_bytes(const Span& file, const ZipEntry& entry) {
   return file.part(entry.local + 30 + names, entry.packed, entry.name.c_str());
 }
 
-AnyTensor parse_bytes(const Span& npy, const ZipEntry& entry) {
-  if (crc32(0, npy.text().data(), npy.size()) != entry.crc)
-    npy.source().fail(fmt::format("the checksum of '{}' is wrong: its bytes have changed", entry.name));
-  return parse_npy(npy);
-}
-
-// Memory is asked for step by step, each step's size taken from what the one before has shown: the first
-// bytes, the header, and the array whose size the header states, which has to be the one that the directory
-// states.
-AnyTensor unpack(const Span& packed, const ZipEntry& entry) {
-  const Source& source = packed.source();
-  const auto start = [&](std::uint64_t limit) { return inflate(packed, std::min(limit, entry.size)); };
-  const Bytes first = start(npy_start);
-  const Bytes header = start(npy_header_end({source, first.data(), first.size()}));
-  const std::uint64_t size = npy_size({source, header.data(), header.size()});
-  if (size != entry.size)
-    source.fail(
-        fmt::format("'{}' has {} bytes by its header and {} by the directory", entry.name, size, entry.size));
-  const Bytes all = inflate(packed, size + 1);
-  if (all.size() != size)
-    source.fail(fmt::format("'{}' unpacks to {} bytes than its {}", entry.name,
-                            all.size() < size ? "fewer" : "more", size));
-  return parse_bytes({source, all.data(), all.size()}, entry);
-}
-
 AnyTensor read_array(const Span& file, const ZipEntry& entry) {
-  const Span packed = packed_bytes(file, entry);
-  if ((entry.flags & 1) != 0) file.source().fail(fmt::format("'{}' is encrypted", entry.name));
-  if (entry.method == 8) return unpack(packed, entry);
+  const Source& source = file.source();
   if (entry.method != 0)
-    file.source().fail(fmt::format("'{}' is packed by method {}; stored (0) and deflate (8) can be read",
-                                   entry.name, entry.method));
+    source.fail(fmt::format(
+        "'{}' is compressed; write the archive with np.savez instead of np.savez_compressed", entry.name));
   if (entry.packed != entry.size)
-    file.source().fail(fmt::format("'{}' is stored, but its two sizes differ", entry.name));
-  return parse_bytes(packed, entry);
+    source.fail(fmt::format("'{}' is not compressed, but its two sizes differ", entry.name));
+  const Span npy = stored_bytes(file, entry);
+  if (crc32(0, npy.text()) != entry.crc)
+    source.fail(fmt::format("the checksum of '{}' is wrong: its bytes have changed", entry.name));
+  return parse_npy(npy);
 }
 
 // The end record is the last thing in the file but for a comment of up to 64 KiB.
@@ -113,10 +89,6 @@ Span end_record(const Span& file) {
     if (end.number(0, 4, "") == end_mark && end.number(20, 2, "") + 22 == back) return end;
   }
   file.source().fail("is not a .npz file: it has no end of a zip archive, or is cut short");
-}
-
-void put(std::string& out, std::uint64_t value, int width) {
-  for (int i = 0; i < width; ++i, value >>= 8) out += static_cast<char>(value & 255);
 }
 
 // What the local header and the directory both say of an entry.
@@ -132,11 +104,10 @@ std::string description(const std::string& name, std::uint32_t crc, std::uint64_
 }  // namespace
 
 NamedTensors parse_npz(const Span& file) {
+  check_kind(file, ".npz");
   const Span end = end_record(file);
   const std::uint64_t count = end.number(10, 2, ""), size = end.number(12, 4, ""),
                       start = end.number(16, 4, "");
-  if (end.number(4, 4, "") != 0 || end.number(8, 2, "") != count)
-    file.source().fail("is one part of an archive in several");
   if (count == 0xffff || size == zip_limit || start == zip_limit)
     file.source().fail("needs the zip64 extension; archives up to 4 GiB can be read");
   const Span directory = file.part(start, size, "the directory");
@@ -145,9 +116,8 @@ NamedTensors parse_npz(const Span& file) {
   for (std::uint64_t i = 0; i < count; ++i) {
     const ZipEntry entry = read_entry(directory, at);
     at += entry.record;
-    packed += entry.packed;
-    if (packed > file.size())
-      file.source().fail("its entries overlap");  // each unpacks to much more: not many times
+    packed += entry.packed;  // overlapping entries would need more memory than the file has
+    if (packed > file.size()) file.source().fail("its entries overlap");
     if (entry.name.size() < 4 || entry.name.substr(entry.name.size() - 4) != ".npy")
       file.source().fail(fmt::format("'{}' is not an array: its name does not end in .npy", entry.name));
     std::string name = entry.name.substr(0, entry.name.size() - 4);
@@ -168,6 +138,7 @@ NamedTensors load_npz(const std::string& path) {
 
 void save_npz(const std::string& path, const NamedTensors& tensors) {
   using namespace detail;
+  check_names("save_npz", tensors);
   std::vector<AnyTensor> keep;
   std::vector<std::string> heads;
   std::vector<std::string_view> pieces;
@@ -182,7 +153,7 @@ void save_npz(const std::string& path, const NamedTensors& tensors) {
     const std::uint64_t size = header.size() + elements.size();
     if (at + size + directory.size() > zip_limit - 0x20000 || tensors.size() > 0xfffe)
       throw ValueError("save_npz: more than 4 GiB or 65534 arrays; use several files, or save_safetensors");
-    const std::uint32_t crc = crc32(crc32(0, header.data(), header.size()), elements.data(), elements.size());
+    const std::uint32_t crc = crc32(crc32(0, header), elements);
     const std::string both = description(name, crc, size);
     put(directory, directory_mark, 4), put(directory, 20, 2), directory += both;
     put(directory, 0, 10), put(directory, at, 4), directory += name;  // no comment, one disk, no attributes
@@ -194,11 +165,11 @@ void save_npz(const std::string& path, const NamedTensors& tensors) {
     pieces.push_back(elements);
   }
   const std::uint64_t directory_size = directory.size();
-  put(directory, end_mark, 4), put(directory, 0, 4), put(directory, tensors.size(), 2),
-      put(directory, tensors.size(), 2);
+  put(directory, end_mark, 4), put(directory, 0, 4);  // all on one disk
+  put(directory, tensors.size(), 2), put(directory, tensors.size(), 2);
   put(directory, directory_size, 4), put(directory, at, 4), put(directory, 0, 2);
   pieces.push_back(directory);
-  write_file({"save_npz", path}, pieces);
+  write_file("save_npz", path, pieces);
 }
 
 }  // namespace tapehead

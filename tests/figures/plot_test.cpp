@@ -181,7 +181,7 @@ TEST_CASE("plot: save_svg writes all of a file or leaves the old one") {
   CHECK(files() == 1);
   const std::string missing = (folder / "no" / "a.svg").string();
   CHECK(message<FileError>([&] { save_svg(missing, "x"); }) ==
-        "save_svg: " + missing + " cannot be written: No such file or directory; make its folder first");
+        "save_svg: '" + missing + "': cannot be written: No such file or directory; make its folder first");
   fs::create_directory(folder / "taken.svg");
   CHECK(message<FileError>([&] {
           save_svg((folder / "taken.svg").string(), "x");

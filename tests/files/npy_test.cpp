@@ -45,7 +45,7 @@ TEST_CASE("npy: what is written is read back, every type, rank and layout") {
   CHECK(folder.files() == 1);  // no temporary file is left
 }
 
-TEST_CASE("npy: in Fortran order, in the other byte order, in every version, at every shape") {
+TEST_CASE("npy: arrays in Fortran order, in the other byte order, in every version, at every shape") {
   CHECK(equal(from_bytes<double>(npy("<f8", "(2, 3)", bytes_of({1.0, 4.0, 2.0, 5.0, 3.0, 6.0}), true)),
               {{1, 2, 3}, {4, 5, 6}}));
   CHECK(equal(from_bytes<float>(npy(">f4", "(1,)", "\x3f\x80\0\0"s)), {1.0f}));
@@ -64,10 +64,9 @@ TEST_CASE("npy: in Fortran order, in the other byte order, in every version, at 
   CHECK(from_bytes<double>(npy("<f8", "(2, 0)", "", true)).shape() == Shape{2, 0});
 }
 
-TEST_CASE("npy: a header's order, quotes and spaces are free, and Python 2's numbers are read") {
+TEST_CASE("npy: a header's order, quotes and spaces are free") {
   for (const char* header : {"{'shape':(6,),'fortran_order':False,'descr':'<f8'}",
-                             "{ \"descr\" : \"<f8\" , 'fortran_order' : False, 'shape' : ( 6 , ) , }  \n",
-                             "{'descr': '<f8', 'fortran_order': False, 'shape': (6L,), }\n"})
+                             "{ \"descr\" : \"<f8\" , 'fortran_order' : False, 'shape' : ( 6 , ) , }  \n"})
     CHECK(equal(from_bytes<double>(header_bytes(1, header) + doubles), {1, 2, 3, 4, 5, 6}));
 }
 
@@ -89,7 +88,8 @@ TEST_CASE("npy: elements are converted where nothing is lost, and refused where 
   const std::string path = folder.write("w.npy", npy("<f8", "(1,)", bytes_of({0.5})));
   CHECK(message<ValueError>([&] { load_npy<float>(path); }) ==
         "load_npy<float>: '" + path +
-            "' holds double elements, which float does not hold exactly; load_npy<double>, then to<float>()");
+            "' holds double elements, which float does not hold exactly; call load_npy<double>, then "
+            "to<float>()");
   CHECK_THROWS_AS(load_npy<std::int64_t>(path), ValueError);
   CHECK_THROWS_AS(load_npy<bool>(path), ValueError);
   const std::int64_t most = std::int64_t{1} << 53;
@@ -116,7 +116,7 @@ TEST_CASE("npy: lengths are not trusted") {
   CHECK(npy_refusal(npy("<f8", "(4294967296, 4294967296)", doubles)) ==
         "shape: (4294967296, 4294967296) has more than 2^63 - 1 elements"sv);
   CHECK(npy_refusal(npy("<f8", "(9223372036854775807,)", doubles)) ==
-        "shape (9223372036854775807,) is more than there can be"sv);
+        "shape (9223372036854775807,) is larger than any memory"sv);
   CHECK(npy_refusal(npy("<f8", "(-6,)", doubles)) == "shape: (-6,) has a negative size"sv);
   CHECK(npy_refusal(npy("<f8", "(1, 1, 1, 1, 1, 2, 3)", doubles)) ==
         "an array of 7 axes; a tensor has at most 6"sv);
@@ -126,22 +126,24 @@ TEST_CASE("npy: a damaged header is told where") {
   const auto refused = [](const std::string& header) {
     return npy_refusal(header_bytes(1, header) + doubles);
   };
-  CHECK(npy_refusal("PK\3\4 and more") == "is not a .npy file: it does not start with \\x93NUMPY"sv);
+  CHECK(npy_refusal("hello, world") == "is not a .npy file: it does not start with \\x93NUMPY"sv);
   CHECK(npy_refusal("\x93NUMPY\4\0\0\0\0\0"s) == "has format version 4.0; 1.0, 2.0 and 3.0 can be read"sv);
   CHECK(refused("{'descr': '<c16', 'fortran_order': False, 'shape': (3,), }") ==
-        "holds elements of type '<c16'; float16, float32, float64, bool and integers can be read"sv);
+        "holds elements of type '<c16'; floating-point numbers of 16 (F16, BF16), 32 and 64 bits, bool and "
+        "integers "
+        "can be read"sv);
   CHECK(refused("{'descr': '|O', 'fortran_order': False, 'shape': (3,), }")
             .find("holds elements of type '|O'") == 0);
   CHECK(refused("{'descr': '', 'fortran_order': False, 'shape': (3,), }").find("holds elements of type ''") ==
         0);
   CHECK(refused("{'descr': [('x', '<f8')], 'fortran_order': False, 'shape': (6,), }") ==
-        "in the header: structured elements; only plain numbers can be read"sv);
+        "in the header: '[('x', '<f8')]' where a string in quotes should be"sv);
   CHECK(refused("{'descr': '<f8', 'fortran_order': 0, 'shape': (6,), }") ==
-        "in the header: '0, 'shape': ' where True or False should be"sv);
+        "in the header: '0, 'shape': (6,)' where True or False should be"sv);
   CHECK(refused("{'descr': '<f8', 'fortran_order': False, 'shape': (6.0,), }") ==
         "in the header: '.0,), }' where a ')' should be"sv);
   CHECK(refused("{'descr': '<f8', 'fortran_order': False, 'shape': (99999999999999999999,), }") ==
-        "in the header: '99999999999999999999,), ' where a size should be"sv);
+        "in the header: '9999999999999999' where a whole number should be"sv);
   CHECK(refused("{'descr': '<f8', 'fortran_order': False, 'shape': 6}") ==
         "in the header: '6}' where a '(' should be"sv);
   CHECK(refused("{'descr': '<f8', 'fortran_order': False}") ==
@@ -162,9 +164,23 @@ TEST_CASE("npy: files that are not there, not files, or cannot be written") {
   CHECK(message<FileError>([&] { load_npy<double>(folder.path("")); }).find("Is a directory") !=
         std::string::npos);
   CHECK(message<FileError>([&] { save_npy(folder.path("no/x.npy"), scalar(1.0)); }) ==
-        "save_npy: '" + folder.path("no/x.npy") + "': cannot be written there: No such file or directory");
+        "save_npy: '" + folder.path("no/x.npy") +
+            "': cannot be written: No such file or directory; make its folder first");
   CHECK_THROWS_AS(save_npz(folder.path(""), {{"x", scalar(1.0)}}), FileError);
   CHECK(folder.files() == 0);
+}
+
+TEST_CASE("npy: a file of another kind is named, with the way to load it") {
+  CHECK(npy_refusal("PK\3\4 and more") ==
+        "is not a .npy file; it is a zip archive, as .npz files are: call load_npz"sv);
+  CHECK(npy_refusal("PK\3\4 archive/data.pkl").find("is not a .npy file; it was written by torch.save.") ==
+        0);
+  CHECK(npy_refusal("\x1f\x8b\x08") ==
+        "is not a .npy file; it is compressed by gzip: unpack it with gunzip first"sv);
+  CHECK(npy_refusal("version https://git-lfs.github.com/spec/v1\n") ==
+        "is not a .npy file; it is only Git LFS's pointer to the file: run git lfs pull"sv);
+  CHECK(npy_refusal(little(2, 8) + "{}") ==
+        "is not a .npy file; it is a .safetensors file: call load_safetensors"sv);
 }
 
 TEST_CASE("npy: saving within a tape records nothing") {

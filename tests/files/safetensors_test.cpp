@@ -67,7 +67,7 @@ TEST_CASE("safetensors: what is written is read back, aligned, the same bytes ea
   CHECK(load_safetensors(folder.path("empty")).size() == 0);
   CHECK(message<ValueError>([&] {
           save_safetensors(folder.path("c"), {{"__metadata__", scalar(1.0)}});
-        }) == "save_safetensors: '__metadata__' cannot be the name of a tensor there"sv);
+        }) == "save_safetensors: '__metadata__' is reserved in this format; rename the tensor"sv);
   CHECK_THROWS_AS(save_safetensors(folder.path("no/x"), saved), FileError);
 }
 
@@ -94,33 +94,35 @@ TEST_CASE("safetensors: a header's order, spaces, metadata and escapes are free"
   CHECK(load(file("{}", "")).size() == 0);
 }
 
-TEST_CASE("safetensors lengths and places are not trusted") {
+TEST_CASE("safetensors: lengths and places are not trusted") {
   CHECK(
       refusal(little(std::uint64_t{1} << 63, 8) + "{}") ==
       "the header should be bytes 8 to 9223372036854775816, and there are only 10: cut short, or damaged"sv);
   CHECK(refusal(little(~std::uint64_t{0}, 8) + "{}").find("the header should be bytes 8 to") == 0);
   CHECK(refusal("{}").find("the header's length should be bytes 0 to 8, and there are only 2") == 0);
-  CHECK(refusal(one("F64", "[2]", "[8,0]", sixteen)) == "'x' is at 8 to 0, in 16 bytes of elements"sv);
-  CHECK(refusal(one("F64", "[2]", "[-8,8]", sixteen)) == "'x' is at -8 to 8, in 16 bytes of elements"sv);
+  CHECK(refusal(one("F64", "[2]", "[8,0]", sixteen)) ==
+        "'x' is at 8 to 0, and the tensor before it ends at 0"sv);
+  CHECK(refusal(one("F64", "[2]", "[-8,8]", sixteen)) ==
+        "'x' is at -8 to 8, and the tensor before it ends at 0"sv);
   CHECK(refusal(one("F64", "[125]", "[0,1000]", sixteen)) ==
-        "'x' is at 0 to 1000, in 16 bytes of elements"sv);
+        "its tensors take 1000 bytes, and there are 16"sv);
   CHECK(refusal(one("F32", "[2]", "[0,4]", sixteen)) ==
-        "'x' has 4 bytes, and F32 elements of shape (2,) take 8"sv);
+        "'x' is at 0 to 4, and F32 elements of shape (2,) take 8 bytes"sv);
   CHECK(refusal(one("F32", "[4611686018427387904,4]", "[0,16]", sixteen)) ==
         "shape: (4611686018427387904, 4) has more than 2^63 - 1 elements"sv);
   CHECK(refusal(one("F32", "[-2,-2]", "[0,16]", sixteen)) == "shape: (-2, -2) has a negative size"sv);
   CHECK(refusal(one("F32", "[1,1,1,1,1,1,4]", "[0,16]", sixteen)) ==
         "an array of 7 axes; a tensor has at most 6"sv);
-  CHECK(refusal(one("F32", "[2]", "[0,8]", sixteen)) == "8 bytes are left over after the tensors"sv);
+  CHECK(refusal(one("F32", "[2]", "[0,8]", sixteen)) == "its tensors take 8 bytes, and there are 16"sv);
   CHECK(refusal(one("F32", "[2]", "[8,16]", sixteen)) ==
-        "'x' begins at 8, and what stands before it ends at 0"sv);
+        "'x' is at 8 to 16, and the tensor before it ends at 0"sv);
   CHECK(refusal(one("F32", "[99999999999999999999]", "[0,8]", sixteen))
             .find("where a whole number should be") != std::string::npos);
   CHECK(refusal(one("U64", "[2]", "[0,16]", std::string(16, '\xff'))) ==
         "the unsigned number 18446744073709551615 does not fit an int64"sv);
   const std::string x = R"("x":{"dtype":"F32","shape":[2],"data_offsets":[0,8]})";
   CHECK(refusal(file("{" + x + R"(,"y":{"dtype":"F32","shape":[3],"data_offsets":[4,16]}})", sixteen)) ==
-        "'y' begins at 4, and what stands before it ends at 8"sv);
+        "'y' is at 4 to 16, and the tensor before it ends at 8"sv);
   CHECK(refusal(file("{" + x + R"(,"x":{"dtype":"F32","shape":[2],"data_offsets":[8,16]}})", sixteen)) ==
         "has two tensors 'x'"sv);
 }
@@ -138,16 +140,60 @@ TEST_CASE("safetensors: a damaged header is told where") {
   CHECK(refused(R"({"x":{"dtype":"F32","shape":[4],"data_offsets":[0,16],"more":1}})") ==
         "in the header: 'x' has an unknown key 'more'"sv);
   CHECK(refused(R"({"x":{"dtype":"F8_E4M3","shape":[16],"data_offsets":[0,16]}})") ==
-        "'x' has elements of type 'F8_E4M3'; F64, F32, F16, BF16, BOOL and integers can be read"sv);
+        "'x' has elements of type 'F8_E4M3'; floating-point numbers of 16 (F16, BF16), 32 and 64 bits, bool "
+        "and "
+        "integers can be read"sv);
   CHECK(refused(R"({"x":{"dtype":"F32","shape":[4.0],"data_offsets":[0,16]}})") ==
         "in the header: '.0],\"data_offset' where a ']' should be"sv);
   CHECK(refused(R"({"x\q":{}})") == "in the header: an unknown escape '\\q'"sv);
   CHECK(refused(R"({"\u12":{}})").find("where four hexadecimal digits should be") != std::string::npos);
   CHECK(refused(R"({"\ud800":{}})") == "in the header: half a surrogate pair"sv);
   CHECK(refused(R"({"\ud800\u0041":{}})") == "in the header: half a surrogate pair"sv);
+  CHECK(refused("{\"\xff\":" + std::string(R"({"dtype":"F32","shape":[4],"data_offsets":[0,16]}})")) ==
+        "in the header: it is not UTF-8"sv);
   CHECK(refused("{\"a\nb\":{}}") == "in the header: a control character in a string"sv);
   CHECK(refused(R"({"x)") == "in the header: it ends where the end of a string should be"sv);
   CHECK(refused(R"({"x\)") == "in the header: it ends where an escaped character should be"sv);
+}
+
+TEST_CASE("safetensors: names that other readers refuse are refused") {
+  const Folder folder;
+  for (const char* name : {"\xff", "a\xc3", "\xe2\x86", "\x80", "\xc1\xbf"})
+    CHECK(message<ValueError>([&] {
+            save_safetensors(folder.path("x"), {{name, scalar(1.0)}});
+          }) ==
+          "save_safetensors: the name of tensor 0 (shape ()) is not valid UTF-8, which other readers refuse; "
+          "rename it"sv);
+  CHECK(message<ValueError>([&] {
+          save_safetensors(folder.path("x"), {{"\0"s, scalar(1.0)}});
+        }) ==
+        "save_safetensors: the name of tensor 0 (shape ()) contains a NUL character, which other readers "
+        "refuse; "
+        "rename it"sv);
+  CHECK(folder.files() == 0);
+}
+
+TEST_CASE("safetensors: a file of another kind is named, with the way to load it") {
+  CHECK(refusal("PK\3\4\0\0\x08\x08\0\0 archive/data.pkl FB and so on"s) ==
+        "is not a .safetensors file; it was written by torch.save. In Python, load it with torch.load, write "
+        "its "
+        "dictionary of tensors with safetensors.torch.save_file(tensors, path), and call load_safetensors "
+        "for that "
+        "file"sv);
+  CHECK(refusal("PK\3\4 weight.npy") ==
+        "is not a .safetensors file; it is a zip archive, as .npz files are: call load_npz"sv);
+  CHECK(refusal("\x93NUMPY\1\0"s) == "is not a .safetensors file; it is a .npy file: call load_npy"sv);
+  CHECK(refusal("\x1f\x8b\x08") ==
+        "is not a .safetensors file; it is compressed by gzip: unpack it with gunzip first"sv);
+  CHECK(refusal("\x80\2}q\0X\6\0\0\0weight"s) ==
+        "is not a .safetensors file; it is a Python pickle, or an old torch.save file. Load it in Python, "
+        "write its "
+        "arrays with np.savez or safetensors, and load that file"sv);
+  CHECK(refusal("version https://git-lfs.github.com/spec/v1\n") ==
+        "is not a .safetensors file; it is only Git LFS's pointer to the file: run git lfs pull"sv);
+  // A header of 640 bytes starts like a pickle, one of 0x8b1f like gzip.
+  for (const std::size_t length : {0x280u, 0x8b1fu})
+    CHECK(load(file("{}" + std::string(length - 2, ' '), "")).size() == 0);
 }
 
 TEST_CASE("safetensors: cut short anywhere it is refused, and any byte may be wrong") {

@@ -39,7 +39,6 @@ def give(folder):
     for name, a in named.items():
         np.save(folder / "in" / f"{name}.npy", a)
     np.savez(folder / "in" / "all.npz", **named)
-    np.savez_compressed(folder / "in" / "compressed.npz", **named, zeros=np.zeros((300, 300)), words=np.arange(50_000) % 977)
     if save_file:
         save_file({k: np.ascontiguousarray(a.astype(a.dtype.newbyteorder("="))) for k, a in named.items()},
                   folder / "in" / "all.safetensors", metadata={"made by": "NumPy \"and\" safetensors\n"})

@@ -1,0 +1,52 @@
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "files/file_bytes.hpp"
+
+namespace tapehead::detail {
+
+/// Reads the header of a .npy or .safetensors file: a dictionary as Python or JSON writes it, whose values are
+/// strings, True or False, lists of whole numbers, and dictionaries again.
+class HeaderText {
+ public:
+  explicit HeaderText(const Span& header) : source_(header.source()), text_(header.text()) {}
+
+  /// Calls entry(key) for each key; entry then reads the value.
+  template <class F>
+  void dictionary(const F& entry) {
+    expect("{", "a '{'");
+    while (!take("}")) {
+      const std::string key = string();
+      expect(":", "a ':'");
+      entry(key);
+      if (take(",")) continue;
+      expect("}", "a '}'");
+      break;
+    }
+  }
+  std::string string();  // in single or double quotes, with JSON's escapes
+  bool boolean();
+  std::vector<std::int64_t> integers(const char* open, const char* close);
+  /// Fails where anything but spaces is left.
+  void end();
+  [[noreturn]] void damaged(const std::string& what) const { source_.fail("in the header: " + what); }
+
+ private:
+  [[noreturn]] void expected(const std::string& what) const;
+  bool take(std::string_view token);  // where it comes next, after any spaces
+  void expect(std::string_view token, const std::string& what) {
+    if (!take(token)) expected(what);
+  }
+  char next(const char* what);
+  void escape(std::string& out);
+  std::uint32_t four_digits();
+
+  const Source& source_;
+  std::string_view text_;
+};
+
+}  // namespace tapehead::detail

@@ -7,8 +7,8 @@
 #include <map>
 
 #include "autograd/tape_records.hpp"
-#include "tapehead/ops/arithmetic.hpp"
 #include "tapehead/kernels/error.hpp"
+#include "tapehead/ops/arithmetic.hpp"
 #include "tapehead/ops/reduce.hpp"
 
 namespace tapehead {
@@ -35,9 +35,13 @@ std::vector<Record> detail::records_of(const Tape<T>& tape) {
 
 namespace {
 
+// Σ x ⊙ y
 template <class T>
-double norm_of(const Tensor<T>& x) {
-  return std::sqrt(sum(to<double>(detach(x)) * to<double>(detach(x))).item());
+double inner(const Tensor<T>& x, const Tensor<T>& y) {
+  const std::vector<T> a = x.to_vector(), b = y.to_vector();
+  double total = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) total += static_cast<double>(a[i]) * static_cast<double>(b[i]);
+  return total;
 }
 
 // Columns on the screen: code points, but for accents that stand on the letter before (x̂).
@@ -83,7 +87,18 @@ std::string bytes_text(std::size_t bytes) {
 using Held = std::map<const detail::Storage*, std::size_t>;
 template <class T>
 Held held_by(const detail::Node<T>& node) {
+  static thread_local Held* found = nullptr;
   Held held;
+  struct Watch {
+    explicit Watch(Held& into) {
+      found = &into;
+      detail::copy_watch = [](const detail::Header& header) {
+        if (header.storage != nullptr)
+          (*found)[header.storage] = header.storage->bytes - sizeof(detail::Storage);
+      };
+    }
+    ~Watch() { detail::copy_watch = nullptr; }
+  } watch(held);
   for (const detail::Edge<T>* edge = node.edges; edge != nullptr; edge = edge->next)
     edge->each_saved([&](const detail::Header& header) {
       if (header.storage != nullptr) held[header.storage] = header.storage->bytes - sizeof(detail::Storage);
@@ -136,77 +151,24 @@ std::string printed(const Tape<T>& tape, const std::map<std::size_t, double>* no
   return printed(records_of(tape), held, norms);
 }
 
-std::string escaped(const std::string& text, const char* quote) {
-  std::string out;
-  for (char c : text) c == '"' ? out += quote : out += c;
-  return out;
-}
-
-std::string dot_of(const std::vector<Record>& records) {
-  std::string text = "digraph tape {\n  node [shape=box, fontname=\"monospace\"];\n";
-  for (std::size_t i = 0; i < records.size(); ++i) {
-    const Record& record = records[i];
-    text += fmt::format("  n{} [label=\"{}\\n{}\"{}];\n", i, escaped(record.head(), "\\\""),
-                        record.shape.str(), record.op == nullptr ? ", style=rounded" : "");
-    for (const int into : record.inputs) text += fmt::format("  n{} -> n{};\n", into, i);
-  }
-  return text + "}\n";
-}
-
-std::string mermaid_of(const std::vector<Record>& records) {
-  std::string text = "flowchart TD\n";
-  for (std::size_t i = 0; i < records.size(); ++i) {
-    const Record& record = records[i];
-    const bool leaf = record.op == nullptr;
-    text += fmt::format("  n{}{}\"{}<br>{}\"{}\n", i, leaf ? "([" : "[", escaped(record.head(), "#quot;"),
-                        record.shape.str(), leaf ? "])" : "]");
-    for (const int into : record.inputs) text += fmt::format("  n{} --> n{}\n", into, i);
-  }
-  return text;
-}
-
 }  // namespace
 
 template <class T>
-std::string print(const Tape<T>& tape) {
-  return printed(tape, nullptr);
-}
-
-template <class T>
-std::string print(const Tape<T>& tape, const Gradients<T>& grad) {
-  if (&grad.tape() != &tape) throw GradientError("print: these gradients came by another tape");
-  const typename Tape<T>::Paused paused;
-  std::map<std::size_t, double> norms;
-  tape.replay(grad.from(), grad.dy(), [&](int i, const Tensor<T>& gradient) {
-    norms[static_cast<std::size_t>(i)] = norm_of(gradient);
-  });
-  return printed(tape, &norms);
-}
-
-template <class T>
-std::string dot(const Tape<T>& tape) {
-  return dot_of(records_of(tape));
-}
-template <class T>
-std::string mermaid(const Tape<T>& tape) {
-  return mermaid_of(records_of(tape));
-}
-
-template <class T>
 std::string Tape<T>::print() const {
-  return tapehead::print(*this);
+  return printed(*this, nullptr);
 }
+
 template <class T>
 std::string Tape<T>::print(const Gradients<T>& grad) const {
-  return tapehead::print(*this, grad);
-}
-template <class T>
-std::string Tape<T>::dot() const {
-  return tapehead::dot(*this);
-}
-template <class T>
-std::string Tape<T>::mermaid() const {
-  return tapehead::mermaid(*this);
+  require<GradientError>(
+      &grad.tape() == this,
+      "print: these gradients belong to another tape; print the tape whose backward() made them");
+  const Paused paused;
+  std::map<std::size_t, double> norms;
+  replay(grad.from(), grad.dy(), [&](int i, const Tensor<T>& gradient) {
+    norms[static_cast<std::size_t>(i)] = std::sqrt(inner(gradient, gradient));
+  });
+  return printed(*this, &norms);
 }
 
 namespace {
@@ -228,7 +190,7 @@ template <class T>
 void add(std::vector<Part<T>>& parts, std::vector<int> passed, Tensor<T> gradient) {
   for (Part<T>& part : parts)
     if (part.passed == passed) {
-      part.gradient = part.gradient + gradient;
+      part.gradient = tapehead::add(part.gradient, gradient);
       return;
     }
   check_number(parts.size());
@@ -294,10 +256,10 @@ Explanation<T> explain(const Gradients<T>& grad, const Tensor<T>& x, Routes how)
         Tensor<T> pulled = sum_to(edge->pull(part.gradient), tape.node(into).shape());
         if (into == at) {
           check_number(e.routes.size());
-          e.gradient = e.gradient + pulled;
+          e.gradient = tapehead::add(e.gradient, pulled);
           std::vector<int> along(part.passed.rbegin(), part.passed.rend());
           if (along.empty() || along[0] != i) along.insert(along.begin(), i);
-          const double norm = norm_of(pulled);
+          const double norm = std::sqrt(inner(pulled, pulled));
           const auto place = std::find_if(e.routes.begin(), e.routes.end(),
                                           [&](const Route<T>& r) { return r.norm < norm; });
           e.routes.insert(place, {path(records, at, ++nth, along), along, std::move(pulled), norm, 0});
@@ -309,9 +271,8 @@ Explanation<T> explain(const Gradients<T>& grad, const Tensor<T>& x, Routes how)
       }
     }
   }
-  e.norm = norm_of(e.gradient);
-  for (Route<T>& r : e.routes)
-    r.share = e.norm > 0 ? static_cast<double>(sum(r.gradient * e.gradient).item()) / (e.norm * e.norm) : 0;
+  e.norm = std::sqrt(inner(e.gradient, e.gradient));
+  for (Route<T>& r : e.routes) r.share = e.norm > 0 ? inner(r.gradient, e.gradient) / (e.norm * e.norm) : 0;
   return e;
 }
 
@@ -325,14 +286,8 @@ std::string Explanation<T>::text() const {
 
 #define TAPEHEAD_TRACE(T)                                          \
   template std::vector<Record> detail::records_of(const Tape<T>&); \
-  template std::string print(const Tape<T>&);                      \
-  template std::string print(const Tape<T>&, const Gradients<T>&); \
-  template std::string dot(const Tape<T>&);                        \
-  template std::string mermaid(const Tape<T>&);                    \
   template std::string Tape<T>::print() const;                     \
   template std::string Tape<T>::print(const Gradients<T>&) const;  \
-  template std::string Tape<T>::dot() const;                       \
-  template std::string Tape<T>::mermaid() const;                   \
   template struct Explanation<T>;                                  \
   template Explanation<T> explain(const Gradients<T>&, const Tensor<T>&, Routes);
 TAPEHEAD_TRACE(float)

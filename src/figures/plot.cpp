@@ -1,13 +1,12 @@
 #include "tapehead/figures/plot.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "figures/plot_canvas.hpp"
-#include "tapehead/kernels/error.hpp"
+#include "kernels/require.hpp"
 
 // Lines, points, polygons and bars over two axes.
 
@@ -17,7 +16,6 @@ using figure::Axis;
 using figure::Canvas;
 using figure::pixels;
 using figure::Point;
-using figure::shows;
 
 namespace {
 
@@ -27,9 +25,8 @@ struct Range {
 };
 
 void check_size(const char* op, const PlotOptions& o) {
-  const auto fits = [](double v) { return v >= 200 && v <= 10'000; };
-  if (!fits(o.width) || !fits(o.height))
-    throw ValueError(fmt::format("{}: {} x {} pixels; both must be 200 to 10000", op, o.width, o.height));
+  require<ValueError>(o.width >= 200 && o.width <= 10'000 && o.height >= 200 && o.height <= 10'000,
+                      "{}: {} x {} pixels; both must be 200 to 10000", op, o.width, o.height);
 }
 
 std::string alternative(const PlotOptions& o, const char* kind, const std::vector<Series>& series) {
@@ -84,7 +81,7 @@ void draw_legend(Canvas& canvas, const Frame& f, const std::vector<Series>& seri
     if (bars)
       canvas.rect(x + 4, y - 5, 10, 10, "class='" + colour(i, "fill") + "'");
     else if (style == Style::polygon)
-      canvas.polygon({{x + 2, y + 5}, {x + 16, y + 5}, {x + 9, y - 6}}, colour(i, "area"));
+      canvas.through("polygon", {{x + 2, y + 5}, {x + 16, y + 5}, {x + 9, y - 6}}, colour(i, "area"));
     else if (style != Style::points)
       canvas.line({x, y}, {x + 18, y}, stroke(i, style));
     if (!bars && (style == Style::points || style == Style::line_points))
@@ -94,39 +91,40 @@ void draw_legend(Canvas& canvas, const Frame& f, const std::vector<Series>& seri
   }
 }
 
-struct Spot {
-  Point at;
-  std::size_t index;  // in the series
-};
-
-// The points in pixels, a new run after each that has no place. A polygon is one run.
-std::vector<std::vector<Spot>> runs(const Series& s, const PlotOptions& o, const Axis& x, const Axis& y) {
-  std::vector<std::vector<Spot>> all(1);
-  for (std::size_t k = 0; k < s.x.size(); ++k)
-    if (shows(o.x_scale, s.x[k]) && shows(o.y_scale, s.y[k]))
-      all.back().push_back({{x.at(s.x[k]), y.at(s.y[k])}, k});
-    else if (s.style != Style::polygon)
-      all.emplace_back();
-  return all;
+// The points of series i with these indices, joined.
+void draw_run(Canvas& canvas, const Frame& f, const Axis& x, const Axis& y, const Series& s, std::size_t i,
+              const std::vector<std::size_t>& run) {
+  std::vector<Point> points;
+  for (const std::size_t k : run) points.push_back({x.at(s.x[k]), y.at(s.y[k])});
+  if (s.style == Style::polygon)
+    canvas.through("polygon", points, colour(i, "area"));
+  else if (s.style != Style::points && run.size() > 1)
+    canvas.through("polyline", points, stroke(i, s.style));
+  const bool dots = s.style == Style::points || s.style == Style::line_points || run.size() == 1;
+  for (std::size_t n = 0; n < run.size(); ++n) {
+    const auto [left, top] = points[n];
+    if (dots) canvas.circle(points[n], 3.5, colour(i, "fill"));
+    if (s.labels.empty()) continue;
+    const std::string& label = s.labels[run[n]];
+    const bool fits = left + 7 + pixels(figure::readable(label)) < f.right;
+    canvas.text({left + (fits ? 7 : -7), top - 6}, label, fits ? "" : "end");
+  }
 }
 
-void draw_series(Canvas& canvas, const Frame& f, const Series& s, std::size_t i,
-                 const std::vector<std::vector<Spot>>& all) {
-  for (const auto& run : all) {
-    if (run.empty()) continue;
-    std::vector<Point> points;
-    for (const Spot& spot : run) points.push_back(spot.at);
-    if (s.style == Style::polygon)
-      canvas.polygon(points, colour(i, "area"));
-    else if (s.style != Style::points && run.size() > 1)
-      canvas.polyline(points, stroke(i, s.style));
-    const bool dots = s.style == Style::points || s.style == Style::line_points || run.size() == 1;
-    for (const auto& [at, k] : run) {
-      if (dots) canvas.circle(at, 3.5, colour(i, "fill"));
-      if (s.labels.empty()) continue;
-      const bool fits = at.first + 7 + pixels(figure::readable(s.labels[k])) < f.right;
-      canvas.text({at.first + (fits ? 7 : -7), at.second - 6}, s.labels[k], fits ? "" : "end");
-    }
+bool shows(const PlotOptions& o, const Series& s, std::size_t k) {
+  return figure::shows(o.x_scale, s.x[k]) && figure::shows(o.y_scale, s.y[k]);
+}
+
+// A point that has no place on the axes breaks a line, and is left out of a polygon.
+void draw_series(Canvas& canvas, const Frame& f, const PlotOptions& o, const Axis& x, const Axis& y,
+                 const Series& s, std::size_t i) {
+  std::vector<std::size_t> run;
+  for (std::size_t k = 0; k <= s.x.size(); ++k) {
+    const bool end = k == s.x.size();
+    if (!end && shows(o, s, k))
+      run.push_back(k);
+    else if (!run.empty() && (end || s.style != Style::polygon))
+      draw_run(canvas, f, x, y, s, i, std::exchange(run, {}));
   }
 }
 
@@ -136,13 +134,12 @@ std::string plot_svg(const std::vector<Series>& series, const PlotOptions& o) {
   check_size("plot_svg", o);
   Range xs, ys;
   for (const auto& s : series) {
-    if (s.x.size() != s.y.size() || (!s.labels.empty() && s.labels.size() != s.x.size()))
-      throw ValueError(
-          fmt::format("plot_svg: \"{}\" has {} x, {} y and {} labels; there must be as many y as "
-                      "x, and as many labels or none",
-                      s.name, s.x.size(), s.y.size(), s.labels.size()));
+    require<ValueError>(s.x.size() == s.y.size() && (s.labels.empty() || s.labels.size() == s.x.size()),
+                        "plot_svg: \"{}\" has {} x, {} y and {} labels; there must be as many y as x, and as "
+                        "many labels or none",
+                        s.name, s.x.size(), s.y.size(), s.labels.size());
     for (std::size_t k = 0; k < s.x.size(); ++k)
-      if (shows(o.x_scale, s.x[k]) && shows(o.y_scale, s.y[k])) xs.add(s.x[k]), ys.add(s.y[k]);
+      if (shows(o, s, k)) xs.add(s.x[k]), ys.add(s.y[k]);
   }
   const Frame f(series, o, Axis(o.y_scale, ys.low, ys.high, 0, 1, 0.05));
   const Axis x(o.x_scale, xs.low, xs.high, f.left, f.right, 0.04);
@@ -150,8 +147,7 @@ std::string plot_svg(const std::vector<Series>& series, const PlotOptions& o) {
   Canvas canvas(f.width, o.height, o.title, alternative(o, "A plot", series));
   draw_axes(canvas, f, o, y, &x);
   canvas.rect(f.left, f.top, f.right - f.left, f.bottom - f.top, "class='frame'");
-  for (std::size_t i = 0; i < series.size(); ++i)
-    draw_series(canvas, f, series[i], i, runs(series[i], o, x, y));
+  for (std::size_t i = 0; i < series.size(); ++i) draw_series(canvas, f, o, x, y, series[i], i);
   draw_legend(canvas, f, series, false);
   return canvas.str();
 }
@@ -186,13 +182,17 @@ Series convex_hull(const Series& points) {
 std::string bars_svg(const std::vector<std::string>& names, const std::vector<Series>& series,
                      const PlotOptions& o) {
   check_size("bars_svg", o);
-  if (o.y_scale != Scale::linear)
-    throw ValueError("bars_svg: bars start at 0, which no logarithmic axis has; use plot_svg and points");
+  require<ValueError>(
+      o.x_scale == Scale::linear && o.y_scale == Scale::linear,
+      "bars_svg: bars start at 0, which no logarithmic axis has, and have names along the x axis; "
+      "use plot_svg and points");
   Range ys{0, 0};
   for (const auto& s : series) {
-    if (s.y.size() != names.size())
-      throw ValueError(
-          fmt::format("bars_svg: \"{}\" has {} values for {} names", s.name, s.y.size(), names.size()));
+    require<ValueError>(s.y.size() == names.size(), "bars_svg: \"{}\" has {} values for {} names", s.name,
+                        s.y.size(), names.size());
+    require<ValueError>(s.labels.empty() && s.style == Style::line,
+                        "bars_svg: \"{}\" has a style or labels, which bars do not show; use plot_svg",
+                        s.name);
     for (const double v : s.y)
       if (std::isfinite(v)) ys.add(v);
   }

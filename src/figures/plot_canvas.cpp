@@ -67,12 +67,6 @@ constexpr const char* style = R"(<style>
 </style>
 )";
 
-std::string joined(const std::vector<Point>& points) {
-  std::string list;
-  for (const Point& p : points) list += (list.empty() ? "" : " ") + number(p.first) + "," + number(p.second);
-  return list;
-}
-
 // "1e6" for "1e+06", as in a figure there is little room.
 std::string short_number(double v, int digits) {
   std::string text = fmt::format("{:.{}g}", v == 0 ? 0 : v, digits);
@@ -141,11 +135,10 @@ void Canvas::circle(Point centre, double radius, const std::string& classes) {
   body_ += fmt::format("<circle cx='{}' cy='{}' r='{}'{}/>\n", number(centre.first), number(centre.second),
                        number(radius), classed(classes));
 }
-void Canvas::polyline(const std::vector<Point>& points, const std::string& classes) {
-  body_ += fmt::format("<polyline points='{}'{}/>\n", joined(points), classed(classes));
-}
-void Canvas::polygon(const std::vector<Point>& points, const std::string& classes) {
-  body_ += fmt::format("<polygon points='{}'{}/>\n", joined(points), classed(classes));
+void Canvas::through(const char* element, const std::vector<Point>& points, const std::string& classes) {
+  std::string list;
+  for (const Point& p : points) list += (list.empty() ? "" : " ") + number(p.first) + "," + number(p.second);
+  body_ += fmt::format("<{} points='{}'{}/>\n", element, list, classed(classes));
 }
 void Canvas::text(Point at, const std::string& content, const std::string& classes, int turned) {
   const std::string x = number(at.first), y = number(at.second);

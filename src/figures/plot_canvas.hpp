@@ -28,8 +28,8 @@ class Canvas {
   void rect(double x, double y, double width, double height, const std::string& paint);  // "class='on'"
   void line(Point from, Point to, const std::string& classes);
   void circle(Point centre, double radius, const std::string& classes);
-  void polyline(const std::vector<Point>& points, const std::string& classes);
-  void polygon(const std::vector<Point>& points, const std::string& classes);
+  /// A "polyline" or "polygon".
+  void through(const char* element, const std::vector<Point>& points, const std::string& classes);
   /// `at` is on the baseline; turned by so many degrees about it.
   void text(Point at, const std::string& content, const std::string& classes = "", int turned = 0);
   std::string str() const { return body_ + "</svg>\n"; }

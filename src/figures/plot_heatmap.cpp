@@ -1,4 +1,3 @@
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,7 +7,7 @@
 #include <string_view>
 
 #include "figures/plot_canvas.hpp"
-#include "tapehead/kernels/error.hpp"
+#include "kernels/require.hpp"
 
 // Matrices and masks, as SVG and in the terminal.
 
@@ -35,7 +34,7 @@ struct Rgb {
 Rgb colour_at(double t) {
   static constexpr std::uint32_t stops[] = {0x281c4c, 0x2b3278, 0x00529a, 0x04749a, 0x0894a1,
                                             0x08b6a0, 0x51d587, 0xb9e47c, 0xfff19b};
-  const double s = std::clamp(t, 0.0, 1.0) * 8;
+  const double s = t * 8;
   const int i = std::min(static_cast<int>(s), 7);
   const auto mix = [&](int shift) {
     const double a = stops[i] >> shift & 255, b = stops[i + 1] >> shift & 255;
@@ -61,57 +60,53 @@ struct Matrix {
   bool mask;
 
   std::size_t index(std::int64_t i, std::int64_t j) const { return static_cast<std::size_t>(i * cols + j); }
-  Rgb colour(double v) const {
+  // Where a value lies on the colour scale, from 0 to 1.
+  double place(double v) const {
     const double half = high / 2 - low / 2;  // the whole may overflow
-    return colour_at(half > 0 ? (v / 2 - low / 2) / half : 0.5);
+    return half > 0 ? std::clamp((v / 2 - low / 2) / half, 0.0, 1.0) : 0.5;
   }
 };
 
-void check_labels(const char* op, const char* what, const std::vector<std::string>& labels, std::int64_t n,
-                  const Shape& shape) {
-  if (labels.empty() || static_cast<std::int64_t>(labels.size()) == n) return;
-  throw ValueError(fmt::format("{}: {} {} labels for shape {}; {} are needed, or none", op, labels.size(),
-                               what, shape.str(), n));
-}
-
 // Throws where there is no figure of this shape.
-Matrix empty_matrix(const char* op, const Shape& shape, const HeatmapOptions& o) {
-  if (shape.rank() > 2)
-    throw ShapeError(fmt::format("{}: shape {} has {} axes; draw one matrix of it, x.select(0, i)", op,
-                                 shape.str(), shape.rank()));
-  if (shape.numel() > 65'536)
-    throw ValueError(fmt::format("{}: shape {} has more cells than a figure shows, 65536; draw a slice of it",
-                                 op, shape.str()));
-  if (o.precision < 0 || o.precision > 17)
-    throw ValueError(fmt::format("{}: precision is {}; it must be 0 to 17", op, o.precision));
-  const int rank = shape.rank();
-  Matrix m{shape, rank == 2 ? shape[0] : 1, rank == 0 ? 1 : shape[rank - 1], {}, {}, 0, 1, false};
-  check_labels(op, "row", o.row_labels, m.rows, shape);
-  check_labels(op, "column", o.column_labels, m.cols, shape);
-  return m;
+void check(const char* op, const Matrix& m, const HeatmapOptions& o) {
+  require<ShapeError>(m.shape.rank() <= 2, "{}: shape {} has {} axes; draw one matrix of it, x.select(0, i)",
+                      op, m.shape, m.shape.rank());
+  require<ValueError>(m.shape.numel() <= 65'536,
+                      "{}: shape {} has more cells than a figure shows, 65536; draw a slice of it", op,
+                      m.shape);
+  require<ValueError>(o.precision >= 0 && o.precision <= 17, "{}: precision is {}; it must be 0 to 17", op,
+                      o.precision);
+  const auto check_labels = [&](const char* what, const std::vector<std::string>& labels, std::int64_t n) {
+    require<ValueError>(labels.empty() || static_cast<std::int64_t>(labels.size()) == n,
+                        "{}: {} {} labels for shape {}; {} are needed, or none", op, labels.size(), what,
+                        m.shape, n);
+  };
+  check_labels("row", o.row_labels, m.rows);
+  check_labels("column", o.column_labels, m.cols);
 }
 
 void set_scale(const char* op, Matrix& m, const HeatmapOptions& o) {
   double low = std::numeric_limits<double>::infinity(), high = -low;
   for (const double v : m.values)
     if (std::isfinite(v)) low = std::min(low, v), high = std::max(high, v);
-  if (low > high) low = 0, high = 1;
+  if (low > high || m.mask) low = 0, high = 1;
   m.low = o.low.value_or(low), m.high = o.high.value_or(std::max(high, m.low));
   if (!o.low) m.low = std::min(m.low, m.high);
-  if (!std::isfinite(m.low) || !std::isfinite(m.high) || m.low > m.high)
-    throw ValueError(fmt::format("{}: colours from low = {} to high = {}; low must be the smaller one", op,
-                                 m.low, m.high));
+  require<ValueError>(std::isfinite(m.low) && std::isfinite(m.high) && m.low <= m.high,
+                      "{}: colours from low = {} to high = {}; low must be the smaller one", op, m.low,
+                      m.high);
 }
 
 template <class T>
 Matrix read(const char* op, const Tensor<T>& x, const HeatmapOptions& o) {
-  Matrix m = empty_matrix(op, x.shape(), o);
-  m.mask = std::is_same_v<T, bool>;
+  const int rank = x.rank();
+  Matrix m{x.shape(), rank == 2 ? x.size(0) : 1, rank == 0 ? 1 : x.size(-1), {}, {}, 0,
+           1,         std::is_same_v<T, bool>};
+  check(op, m, o);
   for (const T element : x.to_vector()) {
-    const auto v = static_cast<double>(element);
-    m.values.push_back(v);
+    m.values.push_back(static_cast<double>(element));
     m.texts.push_back(std::is_integral_v<T> ? std::to_string(static_cast<std::int64_t>(element))
-                                            : figure::value_text(v, o.precision));
+                                            : figure::value_text(m.values.back(), o.precision));
   }
   set_scale(op, m, o);
   return m;
@@ -174,7 +169,7 @@ void draw_cells(Canvas& canvas, const Layout& at, const Matrix& m, bool numbers)
   for (std::int64_t i = 0; i < m.rows; ++i)
     for (std::int64_t j = 0; j < m.cols; ++j) {
       const double v = m.values[m.index(i, j)];
-      const Rgb colour = std::isfinite(v) ? m.colour(v) : Rgb{};
+      const Rgb colour = std::isfinite(v) ? colour_at(m.place(v)) : Rgb{};
       canvas.rect(at.x(j), at.y(i), at.cell_w, at.cell_h, std::isfinite(v) ? fill(colour) : "class='off'");
       if (numbers)
         canvas.text({at.x(j) + at.cell_w / 2, at.y(i) + at.cell_h / 2 + 4}, m.texts[m.index(i, j)],
@@ -250,30 +245,41 @@ std::string coloured(const std::string& text, const Rgb& c) {
                      wants_black(c) ? "0;0;0" : "255;255;255", text);
 }
 
-std::string text(const Matrix& m, const HeatmapOptions& o, Colour colour) {
+// A cell without its number: nothing but its colour, or where there is no colour one of five shades.
+std::string shade(const Matrix& m, double v, bool colours) {
+  static constexpr const char* shades[] = {" ", "░", "▒", "▓", "█"};
+  if (!std::isfinite(v)) return "?";
+  return colours ? " " : shades[static_cast<int>(m.place(v) * 4 + 0.5)];
+}
+
+std::string text(Matrix m, const HeatmapOptions& o, Colour colour) {
   const bool colours = colour == Colour::always || (colour == Colour::automatic && terminal_has_colour());
+  for (std::size_t i = 0; !o.numbers && i < m.texts.size(); ++i) m.texts[i] = shade(m, m.values[i], colours);
   const auto longest = [](const std::vector<std::string>& texts) {
     double w = 0;
     for (const auto& text : texts) w = std::max(w, columns(readable(text)));
     return w;
   };
   const double side = longest(o.row_labels), width = std::max(longest(o.column_labels), longest(m.texts));
+  const bool narrow = !o.numbers && width == 1;  // cells of one character, side by side
+  const std::string gap = narrow ? "" : " ", behind_label = narrow && side > 0 ? " " : "";
 
   std::string out = o.title.empty() ? "" : readable(o.title) + "\n";
   if (!o.row_axis.empty()) out += "rows: " + readable(o.row_axis) + "\n";
   if (!o.column_axis.empty()) out += "columns: " + readable(o.column_axis) + "\n";
   if (!o.column_labels.empty()) {
-    out += padded("", side);
-    for (const auto& label : o.column_labels) out += " " + padded(readable(label), width) + " ";
-    out.back() = '\n';
+    out += padded("", side) + behind_label;
+    for (const auto& label : o.column_labels) out += gap + padded(readable(label), width) + gap;
+    out.resize(out.size() - gap.size());
+    out += "\n";
   }
   for (std::int64_t i = 0; i < m.rows; ++i) {
-    if (!o.row_labels.empty()) out += padded(readable(o.row_labels[static_cast<std::size_t>(i)]), side);
+    if (side > 0) out += padded(readable(o.row_labels[static_cast<std::size_t>(i)]), side) + behind_label;
     for (std::int64_t j = 0; j < m.cols; ++j) {
       const double v = m.values[m.index(i, j)];
       const std::string cell =
-          " " + padded(m.texts[m.index(i, j)], width) + (colours || j + 1 < m.cols ? " " : "");
-      out += colours ? coloured(cell, std::isfinite(v) ? m.colour(v) : Rgb{128, 128, 128}) : cell;
+          gap + padded(m.texts[m.index(i, j)], width) + (colours || j + 1 < m.cols ? gap : "");
+      out += colours ? coloured(cell, std::isfinite(v) ? colour_at(m.place(v)) : Rgb{128, 128, 128}) : cell;
     }
     out += "\n";
   }

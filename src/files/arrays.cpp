@@ -1,9 +1,6 @@
 #include "tapehead/files/arrays.hpp"
 
-#include <fmt/format.h>
-
 #include "files/file_bytes.hpp"
-#include "tapehead/kernels/error.hpp"
 
 namespace tapehead {
 
@@ -12,8 +9,8 @@ NamedTensors::NamedTensors(std::initializer_list<Entry> entries) {
 }
 
 void NamedTensors::add(std::string name, AnyTensor tensor) {
-  if (!index_.emplace(name, entries_.size()).second)
-    throw ValueError(fmt::format("add: there is a tensor '{}' already", name));
+  require<ValueError>(index_.emplace(name, entries_.size()).second, "add: there is a tensor '{}' already",
+                      name);
   entries_.emplace_back(std::move(name), std::move(tensor));
 }
 
@@ -23,9 +20,8 @@ const AnyTensor& NamedTensors::operator[](const std::string& name) const& {
   std::string known;
   for (std::size_t i = 0; i < entries_.size() && i < 8; ++i)
     known += (i ? ", '" : "'") + entries_[i].first + "'";
-  throw IndexError(fmt::format("get: there is no tensor '{}'; there {} {}{}", name,
-                               entries_.size() == 1 ? "is" : "are", entries_.empty() ? "none" : known,
-                               entries_.size() > 8 ? ", …" : ""));
+  raise<IndexError>("get: there is no tensor '{}'; there {} {}{}", name, entries_.size() == 1 ? "is" : "are",
+                    entries_.empty() ? "none" : known, entries_.size() > 8 ? ", …" : "");
 }
 
 Shape NamedTensors::shape(const std::string& name) const { return detail::shape_of((*this)[name]); }

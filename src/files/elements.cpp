@@ -1,11 +1,8 @@
-#include <fmt/format.h>
-
 #include <bit>
 #include <cstring>
 #include <limits>
 
 #include "files/file_bytes.hpp"
-#include "tapehead/kernels/error.hpp"
 #include "tensor/elementwise.hpp"
 
 // Elements as files store them, and as tensors have them.
@@ -48,7 +45,7 @@ AnyTensor read(const Span& bytes, bool swapped, const Shape& shape) {
     const V value = read_value<V>(bytes.bytes() + i * static_cast<std::int64_t>(sizeof(V)), swapped);
     out[i] = convert(value);
     if (std::is_same_v<V, std::uint64_t> && out[i] < E{})
-      bytes.source().fail(fmt::format("the unsigned number {} does not fit an int64", value));
+      bytes.source().fail("the unsigned number {} does not fit an int64", value);
   }
   return Tensor<E>(std::move(out));
 }
@@ -74,22 +71,22 @@ const Stored& stored_as(const Source& source, const char* Stored::*format, std::
                         const std::string& what) {
   for (const Stored& type : types)
     if (code == type.*format && !code.empty()) return type;
-  source.fail(what +
-              "; floating-point numbers of 16 (F16, BF16), 32 and 64 bits, bool and integers can be read");
+  source.fail("{}; floating-point numbers of 16 (F16, BF16), 32 and 64 bits, bool and integers can be read",
+              what);
 }
 const Stored& stored_type(const AnyTensor& x) { return types[x.index()]; }
 
 std::uint64_t bytes_of(const Source& source, const Stored& type, const std::vector<std::int64_t>& sizes) {
-  if (sizes.size() > static_cast<std::size_t>(max_rank))
-    source.fail(fmt::format("an array of {} axes; a tensor has at most {}", sizes.size(), max_rank));
+  source.require(sizes.size() <= static_cast<std::size_t>(max_rank),
+                 "an array of {} axes; a tensor has at most {}", sizes.size(), max_rank);
   try {
     const std::int64_t count = Shape(sizes).numel();
     if (count <= std::numeric_limits<std::int64_t>::max() / 16)
       return static_cast<std::uint64_t>(count * type.bytes);
   } catch (const ShapeError& e) {
-    source.fail(e.what());
+    source.fail("{}", e.what());
   }
-  source.fail(fmt::format("shape {} is larger than any memory", Shape(sizes).str()));
+  source.fail("shape {} is larger than any memory", Shape(sizes));
 }
 
 const Shape& shape_of(const AnyTensor& any) {
@@ -117,18 +114,18 @@ Tensor<E> exactly(const char* op, const std::string& name, const AnyTensor& any)
           return x;
         } else if constexpr (std::is_same_v<E, bool> || std::is_same_v<From, double> ||
                              (std::is_same_v<From, float> && !std::is_same_v<E, double>)) {
-          throw ValueError(fmt::format(
+          raise<ValueError>(
               "{}<{}>: '{}' holds {} elements, which {} does not hold exactly; call {}<{}>, then to<{}>()",
               op, dtype_name<E>(), name, dtype_name<From>(), dtype_name<E>(), op, dtype_name<From>(),
-              dtype_name<E>()));
+              dtype_name<E>());
         } else {
           if constexpr (std::is_same_v<From, std::int64_t>) {
             constexpr std::int64_t limit = std::int64_t{1} << std::numeric_limits<E>::digits;
             for (const std::int64_t v : x.to_vector())
               if (v < -limit || v > limit)
-                throw ValueError(fmt::format(
+                raise<ValueError>(
                     "{}<{}>: '{}' holds {}, and {} may round whole numbers beyond ±{}; {}<int64> is exact",
-                    op, dtype_name<E>(), name, v, dtype_name<E>(), limit, op));
+                    op, dtype_name<E>(), name, v, dtype_name<E>(), limit, op);
           }
           return map<E>("to", x, [](From v) { return static_cast<E>(v); });
         }

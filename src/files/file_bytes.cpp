@@ -1,24 +1,17 @@
 #include "files/file_bytes.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
 
 #include "kernels/utf8.hpp"
-#include "tapehead/kernels/error.hpp"
 
 namespace tapehead::detail {
 
-void Source::fail(const std::string& what) const {
-  throw FileError(fmt::format("{}: '{}': {}", op, path, what));
-}
-
 Span Span::part(std::uint64_t start, std::uint64_t count, const char* what) const {
-  if (start > size_ || count > size_ - start)
-    source_->fail(fmt::format("{} should be bytes {} to {}, and there are only {}: cut short, or damaged",
-                              what, start, start + std::min(count, ~start), size_));
+  source_->require(start <= size_ && count <= size_ - start,
+                   "{} should be bytes {} to {}, and there are only {}: cut short, or damaged", what, start,
+                   start + std::min(count, ~start), size_);
   return {*source_, bytes_ + start, static_cast<std::size_t>(count)};
 }
 
@@ -34,14 +27,14 @@ void put(std::string& out, std::uint64_t value, int width) {
 }
 
 Bytes read_file(const Source& source) {
-  if (source.path.find('\0') != std::string::npos) source.fail("a path cannot contain a NUL character");
+  source.require(source.path.find('\0') == std::string::npos, "a path cannot contain a NUL character");
   std::error_code error;
   const std::uintmax_t size = std::filesystem::file_size(source.path, error);
-  if (error) source.fail(error.message());
+  source.require(!error, "{}", error.message());
   std::ifstream file(source.path, std::ios::binary);
   Bytes bytes(static_cast<std::size_t>(size));
-  if (!file.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(size)))
-    source.fail("cannot be read");
+  file.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(size));
+  source.require(!file.fail(), "cannot be read");
   return bytes;
 }
 
@@ -79,17 +72,16 @@ void check_kind(const Span& file, std::string_view wanted) {
     if (kind.name == wanted && !(found != nullptr && found->name == "torch.save")) return;
     if (found == nullptr) found = &kind;
   }
-  if (found != nullptr) file.source().fail(fmt::format("is not a {} file; {}", wanted, found->instead));
+  if (found != nullptr) file.source().fail("is not a {} file; {}", wanted, found->instead);
 }
 
 void check_names(const char* op, const NamedTensors& tensors) {
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const auto& [name, tensor] = tensors.begin()[static_cast<std::ptrdiff_t>(i)];
     const bool nul = name.find('\0') != std::string::npos;
-    if (nul || !is_utf8(name))
-      throw ValueError(
-          fmt::format("{}: the name of tensor {} (shape {}) {}, which other readers refuse; rename it", op, i,
-                      shape_of(tensor).str(), nul ? "contains a NUL character" : "is not valid UTF-8"));
+    require<ValueError>(!nul && is_utf8(name),
+                        "{}: the name of tensor {} (shape {}) {}, which other readers refuse; rename it", op,
+                        i, shape_of(tensor), nul ? "contains a NUL character" : "is not valid UTF-8");
   }
 }
 

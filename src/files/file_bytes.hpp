@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "kernels/require.hpp"
 #include "tapehead/files/arrays.hpp"
 
 // What the readers and writers of files share.
@@ -18,7 +19,15 @@ using Bytes = std::vector<Byte>;
 struct Source {
   const char* op;
   std::string path;
-  [[noreturn]] void fail(const std::string& what) const;  // throws FileError: "load_npy: 'x.npy': what"
+  /// Throws FileError with the formatted text: "load_npy: 'x.npy': cut short".
+  template <class... A>
+  [[noreturn]] void fail(Format<A...> text, const A&... arguments) const {
+    raise<FileError>("{}: '{}': {}", op, path.c_str(), fmt::format(text, shown(arguments)...));
+  }
+  template <class... A>
+  void require(bool condition, Format<A...> text, const A&... arguments) const {
+    if (!condition) fail<A...>(text, arguments...);
+  }
 };
 
 /// A part of a file's bytes that cannot be read beyond its end.

@@ -6,9 +6,9 @@
 
 namespace tapehead::detail {
 
-void HeaderText::expected(const std::string& what) const {
-  damaged(text_.empty() ? fmt::format("it ends where {} should be", what)
-                        : fmt::format("'{}' where {} should be", text_.substr(0, 16), what));
+void HeaderText::expected(std::string_view what) const {
+  if (text_.empty()) damaged("it ends where {} should be", what);
+  damaged("'{}' where {} should be", text_.substr(0, 16), what);
 }
 
 bool HeaderText::take(std::string_view token) {
@@ -80,7 +80,7 @@ void HeaderText::escape(std::string& out) {
   static constexpr std::string_view escaped = "\"\\/bfnrt", meant = "\"\\/\b\f\n\r\t";
   const char c = next("an escaped character");
   if (const std::size_t i = escaped.find(c); i != std::string_view::npos) return void(out += meant[i]);
-  if (c != 'u') damaged(fmt::format("an unknown escape '\\{}'", c));
+  if (c != 'u') damaged("an unknown escape '\\{}'", c);
   std::uint32_t code = four_digits();
   if (code >= 0xd800 && code < 0xe000) {
     if (code >= 0xdc00 || text_.substr(0, 2) != "\\u") damaged("half a surrogate pair");

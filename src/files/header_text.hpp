@@ -33,12 +33,15 @@ class HeaderText {
   std::vector<std::int64_t> integers(const char* open, const char* close);
   /// Fails where anything but spaces is left.
   void end();
-  [[noreturn]] void damaged(const std::string& what) const { source_.fail("in the header: " + what); }
+  template <class... A>
+  [[noreturn]] void damaged(Format<A...> text, const A&... arguments) const {
+    source_.fail("in the header: {}", fmt::format(text, shown(arguments)...));
+  }
 
  private:
-  [[noreturn]] void expected(const std::string& what) const;
+  [[noreturn]] void expected(std::string_view what) const;
   bool take(std::string_view token);  // where it comes next, after any spaces
-  void expect(std::string_view token, const std::string& what) {
+  void expect(std::string_view token, std::string_view what) {
     if (!take(token)) expected(what);
   }
   char next(const char* what);

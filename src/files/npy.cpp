@@ -1,14 +1,11 @@
 #include "tapehead/files/npy.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <bit>
 
 #include "files/file_bytes.hpp"
 #include "files/header_text.hpp"
 #include "kernels/write_file.hpp"
-#include "tapehead/kernels/error.hpp"
 #include "tensor/elementwise.hpp"
 
 // The format: the magic bytes "\x93NUMPY", a version, the header's length (two bytes in version 1, four
@@ -41,7 +38,7 @@ NpyHeader read_header(const Span& text) {
     else if (key == "shape")
       header.sizes = reader.integers("(", ")"), keys |= 4;
     else
-      reader.damaged(fmt::format("an unknown key '{}'", key));
+      reader.damaged("an unknown key '{}'", key);
   });
   reader.end();
   if (keys != 7) reader.damaged("it must have descr, fortran_order and shape");
@@ -63,11 +60,11 @@ Tensor<E> from_fortran(const Tensor<E>& x) {
 AnyTensor parse_npy(const Span& file) {
   const Source& source = file.source();
   check_kind(file, ".npy");
-  if (file.part(0, magic.size(), "the magic bytes").text() != magic)
-    source.fail("is not a .npy file: it does not start with \\x93NUMPY");
+  source.require(file.part(0, magic.size(), "the magic bytes").text() == magic,
+                 "is not a .npy file: it does not start with \\x93NUMPY");
   const auto major = file.number(6, 1, "the version"), minor = file.number(7, 1, "the version");
-  if (major < 1 || major > 3 || minor != 0)
-    source.fail(fmt::format("has format version {}.{}; 1.0, 2.0 and 3.0 can be read", major, minor));
+  source.require(major >= 1 && major <= 3 && minor == 0,
+                 "has format version {}.{}; 1.0, 2.0 and 3.0 can be read", major, minor);
   const int width = major == 1 ? 2 : 4;
   const auto begin = static_cast<std::uint64_t>(8 + width);
   const std::uint64_t end = begin + file.number(8, width, "the header's length");
@@ -79,8 +76,8 @@ AnyTensor parse_npy(const Span& file) {
 
   const std::uint64_t size = bytes_of(source, type, header.sizes);
   const Span elements = file.part(end, size, "the elements");
-  if (end + size != file.size())
-    source.fail(fmt::format("{} bytes are left over after the array", file.size() - end - size));
+  source.require(end + size == file.size(), "{} bytes are left over after the array",
+                 file.size() - end - size);
   const bool swapped = header.descr.front() == (big_endian ? '<' : '>');
   if (!header.fortran) return type.read(elements, swapped, Shape(header.sizes));
   std::reverse(header.sizes.begin(), header.sizes.end());

@@ -1,12 +1,9 @@
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 
 #include "files/file_bytes.hpp"
 #include "kernels/write_file.hpp"
 #include "tapehead/files/npy.hpp"
-#include "tapehead/kernels/error.hpp"
 
 // A zip archive: the entries one after the other, each behind a local header; then a directory that says
 // where each begins; then an end record that says where the directory is. Sizes are little-endian. (PKWARE's
@@ -45,7 +42,7 @@ ZipEntry read_entry(const Span& directory, std::uint64_t at) {
   const auto number = [&](std::uint64_t offset, int width) {
     return directory.number(at + offset, width, "an entry of the directory");
   };
-  if (number(0, 4) != directory_mark) directory.source().fail("its directory is damaged");
+  directory.source().require(number(0, 4) == directory_mark, "its directory is damaged");
   const std::uint64_t name = number(28, 2);
   ZipEntry entry{std::string(directory.part(at + 46, name, "a name").text()),
                  number(10, 2),
@@ -54,16 +51,15 @@ ZipEntry read_entry(const Span& directory, std::uint64_t at) {
                  number(24, 4),
                  number(42, 4),
                  46 + name + number(30, 2) + number(32, 2)};
-  if (entry.packed == zip_limit || entry.size == zip_limit || entry.local == zip_limit)
-    directory.source().fail(
-        fmt::format("'{}' needs the zip64 extension; archives up to 4 GiB can be read", entry.name));
+  directory.source().require(entry.packed < zip_limit && entry.size < zip_limit && entry.local < zip_limit,
+                             "'{}' needs the zip64 extension; archives up to 4 GiB can be read", entry.name);
   return entry;
 }
 
 // The entry's bytes, found through its local header.
 Span stored_bytes(const Span& file, const ZipEntry& entry) {
-  if (file.number(entry.local, 4, "a local header") != local_mark)
-    file.source().fail(fmt::format("'{}' is not where the directory says", entry.name));
+  file.source().require(file.number(entry.local, 4, "a local header") == local_mark,
+                        "'{}' is not where the directory says", entry.name);
   const std::uint64_t names =
       file.number(entry.local + 26, 2, "a local header") + file.number(entry.local + 28, 2, "a local header");
   return file.part(entry.local + 30 + names, entry.packed, entry.name.c_str());
@@ -71,14 +67,13 @@ Span stored_bytes(const Span& file, const ZipEntry& entry) {
 
 AnyTensor read_array(const Span& file, const ZipEntry& entry) {
   const Source& source = file.source();
-  if (entry.method != 0)
-    source.fail(fmt::format(
-        "'{}' is compressed; write the archive with np.savez instead of np.savez_compressed", entry.name));
-  if (entry.packed != entry.size)
-    source.fail(fmt::format("'{}' is not compressed, but its two sizes differ", entry.name));
+  source.require(entry.method == 0,
+                 "'{}' is compressed; write the archive with np.savez instead of np.savez_compressed",
+                 entry.name);
+  source.require(entry.packed == entry.size, "'{}' is not compressed, but its two sizes differ", entry.name);
   const Span npy = stored_bytes(file, entry);
-  if (crc32(0, npy.text()) != entry.crc)
-    source.fail(fmt::format("the checksum of '{}' is wrong: its bytes have changed", entry.name));
+  source.require(crc32(0, npy.text()) == entry.crc, "the checksum of '{}' is wrong: its bytes have changed",
+                 entry.name);
   return parse_npy(npy);
 }
 
@@ -105,11 +100,12 @@ std::string description(const std::string& name, std::uint32_t crc, std::uint64_
 
 NamedTensors parse_npz(const Span& file) {
   check_kind(file, ".npz");
+  const Source& source = file.source();
   const Span end = end_record(file);
   const std::uint64_t count = end.number(10, 2, ""), size = end.number(12, 4, ""),
                       start = end.number(16, 4, "");
-  if (count == 0xffff || size == zip_limit || start == zip_limit)
-    file.source().fail("needs the zip64 extension; archives up to 4 GiB can be read");
+  source.require(count < 0xffff && size < zip_limit && start < zip_limit,
+                 "needs the zip64 extension; archives up to 4 GiB can be read");
   const Span directory = file.part(start, size, "the directory");
   NamedTensors tensors;
   std::uint64_t at = 0, packed = 0;
@@ -117,12 +113,12 @@ NamedTensors parse_npz(const Span& file) {
     const ZipEntry entry = read_entry(directory, at);
     at += entry.record;
     packed += entry.packed;  // overlapping entries would need more memory than the file has
-    if (packed > file.size()) file.source().fail("its entries overlap");
-    if (entry.name.size() < 4 || entry.name.substr(entry.name.size() - 4) != ".npy")
-      file.source().fail(fmt::format("'{}' is not an array: its name does not end in .npy", entry.name));
+    source.require(packed <= file.size(), "its entries overlap");
+    source.require(entry.name.ends_with(".npy"), "'{}' is not an array: its name does not end in .npy",
+                   entry.name);
     std::string name = entry.name.substr(0, entry.name.size() - 4);
-    if (tensors.contains(name)) file.source().fail(fmt::format("has two arrays '{}'", name));
-    const Source part{file.source().op, file.source().path + "/" + name};
+    source.require(!tensors.contains(name), "has two arrays '{}'", name);
+    const Source part{source.op, source.path + "/" + name};
     tensors.add(std::move(name), read_array({part, file.bytes(), file.size()}, entry));
   }
   return tensors;
@@ -147,12 +143,11 @@ void save_npz(const std::string& path, const NamedTensors& tensors) {
   std::uint64_t at = 0;
   for (const auto& [plain, tensor] : tensors) {
     const std::string name = plain + ".npy", header = npy_header(tensor);
-    if (name.size() > 0xffff)
-      throw ValueError(fmt::format("save_npz: a name of {} bytes; at most 65531", plain.size()));
+    require<ValueError>(name.size() <= 0xffff, "save_npz: a name of {} bytes; at most 65531", plain.size());
     const std::string_view elements = bytes_in_order(tensor, keep);
     const std::uint64_t size = header.size() + elements.size();
-    if (at + size + directory.size() > zip_limit - 0x20000 || tensors.size() > 0xfffe)
-      throw ValueError("save_npz: more than 4 GiB or 65534 arrays; use several files, or save_safetensors");
+    require<ValueError>(at + size + directory.size() <= zip_limit - 0x20000 && tensors.size() <= 0xfffe,
+                        "save_npz: more than 4 GiB or 65534 arrays; use several files, or save_safetensors");
     const std::uint32_t crc = crc32(crc32(0, header), elements);
     const std::string both = description(name, crc, size);
     put(directory, directory_mark, 4), put(directory, 20, 2), directory += both;

@@ -9,7 +9,6 @@
 #include "files/header_text.hpp"
 #include "kernels/utf8.hpp"
 #include "kernels/write_file.hpp"
-#include "tapehead/kernels/error.hpp"
 
 // The file: the header's length in 8 bytes, the header, which is {"name": {"dtype": "F32", "shape": [2, 3],
 // "data_offsets": [0, 24]}, …} with perhaps "__metadata__": {"key": "text"} among it, and the elements,
@@ -41,10 +40,10 @@ std::vector<Place> read_header(const Span& text) {
       else if (key == "data_offsets")
         p.offsets = reader.integers("[", "]"), keys |= 4;
       else
-        reader.damaged(fmt::format("'{}' has an unknown key '{}'", name, key));
+        reader.damaged("'{}' has an unknown key '{}'", name, key);
     });
     if (keys != 7 || p.offsets.size() != 2)
-      reader.damaged(fmt::format("'{}' must have dtype, shape and two data_offsets", name));
+      reader.damaged("'{}' must have dtype, shape and two data_offsets", name);
     places.push_back(std::move(p));
   };
   reader.dictionary([&](const std::string& name) {
@@ -72,16 +71,14 @@ void check_places(const Span& data, std::vector<Place> places) {
   for (const Place& place : places) {
     const std::int64_t begin = place.offsets[0], end = place.offsets[1];
     const std::uint64_t needed = bytes_of(source, type_of(source, place), place.shape);
-    if (static_cast<std::uint64_t>(begin) != at)
-      source.fail(fmt::format("'{}' is at {} to {}, and the tensor before it ends at {}", place.name, begin,
-                              end, at));
-    if (static_cast<std::uint64_t>(end) - at != needed)
-      source.fail(fmt::format("'{}' is at {} to {}, and {} elements of shape {} take {} bytes", place.name,
-                              begin, end, place.dtype, Shape(place.shape).str(), needed));
+    source.require(static_cast<std::uint64_t>(begin) == at,
+                   "'{}' is at {} to {}, and the tensor before it ends at {}", place.name, begin, end, at);
+    source.require(static_cast<std::uint64_t>(end) - at == needed,
+                   "'{}' is at {} to {}, and {} elements of shape {} take {} bytes", place.name, begin, end,
+                   place.dtype, Shape(place.shape), needed);
     at += needed;
   }
-  if (at != data.size())
-    source.fail(fmt::format("its tensors take {} bytes, and there are {}", at, data.size()));
+  source.require(at == data.size(), "its tensors take {} bytes, and there are {}", at, data.size());
 }
 
 std::string quoted(const std::string& name) {
@@ -106,7 +103,7 @@ NamedTensors parse_safetensors(const Span& file) {
   check_places(data, places);
   NamedTensors tensors;
   for (const Place& place : places) {
-    if (tensors.contains(place.name)) file.source().fail(fmt::format("has two tensors '{}'", place.name));
+    file.source().require(!tensors.contains(place.name), "has two tensors '{}'", place.name);
     const auto begin = static_cast<std::uint64_t>(place.offsets[0]);
     const Span elements = data.part(begin, static_cast<std::uint64_t>(place.offsets[1]) - begin, "a tensor");
     tensors.add(place.name, type_of(file.source(), place)
@@ -127,8 +124,8 @@ void save_safetensors(const std::string& path, const NamedTensors& tensors) {
   using namespace detail;
   static_assert(std::endian::native == std::endian::little, "the elements would have to be turned round");
   check_names("save_safetensors", tensors);
-  if (tensors.contains("__metadata__"))
-    throw ValueError("save_safetensors: '__metadata__' is reserved in this format; rename the tensor");
+  require<ValueError>(!tensors.contains("__metadata__"),
+                      "save_safetensors: '__metadata__' is reserved in this format; rename the tensor");
   std::vector<const NamedTensors::Entry*> in_order;
   for (const auto& entry : tensors) in_order.push_back(&entry);
   std::stable_sort(in_order.begin(), in_order.end(), [](const auto* a, const auto* b) {

@@ -1,6 +1,5 @@
 #include "kernels/write_file.hpp"
 
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -9,7 +8,7 @@
 #include <fstream>
 #include <random>
 
-#include "tapehead/kernels/error.hpp"
+#include "kernels/require.hpp"
 
 namespace tapehead::detail {
 
@@ -29,7 +28,7 @@ fs::path followed(fs::path path) {
 
 void write_file(const char* op, const std::string& path, const std::vector<std::string_view>& pieces) {
   const auto fail = [&](const std::string& why) {
-    throw FileError(fmt::format("{}: '{}': cannot be written: {}", op, path, why));
+    raise<FileError>("{}: '{}': cannot be written: {}", op, path.c_str(), why);
   };
   const auto reason = [] {
     const int code = errno;

@@ -137,7 +137,7 @@ TEST_CASE("npy: a damaged header is told where") {
   CHECK(refused("{'descr': '', 'fortran_order': False, 'shape': (3,), }").find("holds elements of type ''") ==
         0);
   CHECK(refused("{'descr': [('x', '<f8')], 'fortran_order': False, 'shape': (6,), }") ==
-        "in the header: '[('x', '<f8')]' where a string in quotes should be"sv);
+        "in the header: '[('x', '<f8')], ' where a string in quotes should be"sv);
   CHECK(refused("{'descr': '<f8', 'fortran_order': 0, 'shape': (6,), }") ==
         "in the header: '0, 'shape': (6,)' where True or False should be"sv);
   CHECK(refused("{'descr': '<f8', 'fortran_order': False, 'shape': (6.0,), }") ==

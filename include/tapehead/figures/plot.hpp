@@ -5,8 +5,8 @@
 
 #include "tapehead/tensor/tensor.hpp"
 
-// Figures: a matrix in the terminal, and SVG text for files and notebooks. An SVG reads in light and dark,
-// carries a title and a description for those who do not see it, and is the same text on every machine.
+// Figures: a matrix in the terminal, and SVG text for files and notebooks. An SVG has light and dark colours,
+// carries a title and a description for screen readers, and is the same text on every machine.
 //
 //   save_svg("weights.svg", heatmap_svg(A, {.title = "Causal weights", .row_labels = words}));
 
@@ -15,35 +15,39 @@ namespace tapehead {
 /// For heatmap_svg and heatmap_text.
 struct HeatmapOptions {
   std::string title{};
-  std::string description{};  ///< the text alternative; where it is empty, a sentence about size and range
-  std::string row_axis{};     ///< what the rows are: "query"
+  std::string
+      description{};       ///< an SVG's text alternative; where it is empty, a sentence about size and range
+  std::string row_axis{};  ///< the name of the row axis: "query"
   std::string column_axis{};
   std::vector<std::string> row_labels{};  ///< none, or one a row
   std::vector<std::string> column_labels{};
-  int precision = 2;             ///< digits after the point in a cell
-  std::optional<double> low{};   ///< of the darkest colour; where it is not given, the smallest value
-  std::optional<double> high{};  ///< of the lightest one
-  bool numbers = true;           ///< in the cells; an SVG leaves them out beyond 24 rows or columns
+  int precision = 2;            ///< digits after the point in a cell of float or double
+  std::optional<double> low{};  ///< the value of the darkest colour; the smallest value where it is not given
+  std::optional<double> high{};  ///< the value of the lightest colour; a mask has neither
+  /// Numbers in the cells. An SVG omits them in a mask, and beyond 24 rows or columns. Without numbers, a cell in
+  /// the terminal is one character wide: a colour, or a shade where there is no colour.
+  bool numbers = true;
 };
 
-/// A matrix as coloured cells, the more the lighter; NaN and infinities are grey ones. A bool tensor is a
-/// mask: its cells are filled where it is true. Rank 1 is one row, rank 0 one cell. Throws ShapeError on more
-/// than two axes; ValueError where labels do not fit, where low > high, and beyond 65,536 cells.
+/// A matrix as coloured cells: higher values are lighter; NaN and infinities are grey. A bool tensor is a mask:
+/// its cells are filled where it is true. Rank 1 is one row, rank 0 one cell. Throws ShapeError on more than
+/// two axes; ValueError where the labels are not as many as the rows or columns, where low > high, and beyond
+/// 65,536 cells.
 template <class T>
 std::string heatmap_svg(const Tensor<T>& x, const HeatmapOptions& options = {});
 
 /// automatic: where standard output is a terminal, NO_COLOR is not set and TERM is not "dumb".
 enum class Colour { automatic, always, never };
 
-/// The same matrix for a terminal: numbers on 24-bit colour, or aligned digits alone. Ends with a line break.
+/// The same matrix for a terminal: numbers on 24-bit colour, or only aligned numbers. Ends with a line break.
 template <class T>
 std::string heatmap_text(const Tensor<T>& x, const HeatmapOptions& options = {}, Colour = Colour::automatic);
 
 enum class Scale { linear, log10, log2 };
 enum class Style { line, dashed, points, line_points, polygon };
 
-/// Points (x[i], y[i]) under one name. Where a point is not finite, or not positive on a logarithmic axis, it
-/// is left out, and the line broken.
+/// Points (x[i], y[i]) with one name. A point that is not finite, or not positive on a logarithmic axis, is
+/// omitted, and breaks the line.
 struct Series {
   std::string name{};
   std::vector<double> x{};
@@ -60,22 +64,23 @@ struct PlotOptions {
   std::string y_axis{};
   Scale x_scale = Scale::linear;
   Scale y_scale = Scale::linear;
-  double width = 640;  ///< in pixels, 200 to 10,000; more where the names need it
+  double width = 640;  ///< in pixels, 200 to 10,000; the figure is wider where the names need it
   double height = 400;
 };
 
 /// Lines, points and polygons over two axes. Throws ValueError where a series' lists are not of one length.
 std::string plot_svg(const std::vector<Series>& series, const PlotOptions& options = {});
 
-/// The convex hull of the points: a polygon, counter-clockwise from its leftmost corner, to draw with them.
+/// The convex hull of the points, to draw with them: a polygon, counter-clockwise from its leftmost corner.
 Series convex_hull(const Series& points);
 
-/// Bars from 0, one group a name; in a group one bar a series (its y; x is not used). Throws ValueError where
-/// a series has not one value a name, and on a logarithmic y axis.
+/// Bars from 0: one group for each name, and in each group one bar for each series (its y; x is not used).
+/// Throws ValueError where a series has not one value for each name, has labels or a style, and on logarithmic
+/// axes.
 std::string bars_svg(const std::vector<std::string>& names, const std::vector<Series>& series,
                      const PlotOptions& options = {});
 
-/// Writes the file whole or not at all: under a temporary name beside it, then renamed. Throws FileError.
+/// Writes the whole file or leaves the old one as it was, whose mode and symbolic link stay. Throws FileError.
 void save_svg(const std::string& path, const std::string& svg);
 
 }  // namespace tapehead

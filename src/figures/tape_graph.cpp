@@ -1,18 +1,50 @@
-#include <fmt/format.h>
+#include "tapehead/figures/tape_graph.hpp"
 
 #include <algorithm>
 #include <vector>
 
-#include "figures/plot_canvas.hpp"
 #include "autograd/tape_records.hpp"
-#include "tapehead/kernels/error.hpp"
-#include "tapehead/autograd/trace.hpp"
-
-// The tape drawn: a box a record, below all that went into it.
+#include "figures/plot_canvas.hpp"
+#include "kernels/require.hpp"
 
 namespace tapehead {
 
 namespace {
+
+// ---- for Graphviz and Mermaid ----------------------------------------------------------------------------
+
+using detail::Record;
+
+std::string escaped(const std::string& text, const char* quote) {
+  std::string out;
+  for (const char c : text) c == '"' ? out += quote : out += c;
+  return out;
+}
+
+std::string dot_of(const std::vector<Record>& records) {
+  std::string text = "digraph tape {\n  node [shape=box, fontname=\"monospace\"];\n";
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    const Record& record = records[i];
+    text += fmt::format("  n{} [label=\"{}\\n{}\"{}];\n", i, escaped(record.head(), "\\\""),
+                        record.shape.str(), record.op == nullptr ? ", style=rounded" : "");
+    for (const int into : record.inputs) text += fmt::format("  n{} -> n{};\n", into, i);
+  }
+  return text + "}\n";
+}
+
+std::string mermaid_of(const std::vector<Record>& records) {
+  std::string text = "flowchart TD\n";
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    const Record& record = records[i];
+    const bool leaf = record.op == nullptr;
+    text += fmt::format("  n{}{}\"{}<br>{}\"{}\n", i, leaf ? "([" : "[", escaped(record.head(), "#quot;"),
+                        record.shape.str(), leaf ? "])" : "]");
+    for (const int into : record.inputs) text += fmt::format("  n{} --> n{}\n", into, i);
+  }
+  return text;
+}
+
+// ---- as a picture ----------------------------------------------------------------------------------------
 
 constexpr double margin = 20, gap = 24, box_height = 38, row_height = 70;
 constexpr std::size_t most = 256;
@@ -25,9 +57,9 @@ struct Box {
   double x = 0, y = 0, width = 0;  // x: of the middle
 };
 
-std::vector<Box> boxes_of(const std::vector<detail::Record>& records) {
+std::vector<Box> boxes_of(const std::vector<Record>& records) {
   std::vector<Box> boxes;
-  for (const detail::Record& record : records) {
+  for (const Record& record : records) {
     Box box{record.head(), record.shape.str(), {}, record.op == nullptr};
     if (box.head.empty()) box.head = fmt::format("#{}", boxes.size());
     for (const int into : record.inputs) {
@@ -37,7 +69,7 @@ std::vector<Box> boxes_of(const std::vector<detail::Record>& records) {
     box.width = std::max({64.0, figure::pixels(box.head) + 20, figure::pixels(box.shape) + 20});
     boxes.push_back(std::move(box));
   }
-  // Everything stands just above its first use.
+  // Each box moves down to the row just above its first use.
   std::vector<std::size_t> first_use(boxes.size(), boxes.size());
   for (std::size_t i = boxes.size(); i-- > 0;) {
     if (first_use[i] < boxes.size()) boxes[i].row = first_use[i] - 1;
@@ -47,7 +79,8 @@ std::vector<Box> boxes_of(const std::vector<detail::Record>& records) {
   return boxes;
 }
 
-// Rows from top to bottom, each in the middle; in a row the order of the tape. Returns the widest.
+// Sets the places of the boxes: rows from top to bottom, each centred, and in a row the order of the tape.
+// Returns the width of the widest row.
 double place(std::vector<Box>& boxes, std::size_t rows, double top) {
   std::vector<double> length(rows, -gap);
   for (const Box& box : boxes) length[box.row] += box.width + gap;
@@ -64,8 +97,8 @@ double place(std::vector<Box>& boxes, std::size_t rows, double top) {
   return widest;
 }
 
-// From a box to one below; around the boxes of the rows between.
-std::vector<figure::Point> way(const std::vector<Box>& boxes, const Box& from, const Box& to) {
+// The line from a box to one below it, which goes around the boxes of the rows between.
+std::vector<figure::Point> path(const std::vector<Box>& boxes, const Box& from, const Box& to) {
   const figure::Point begin{from.x, from.y + box_height}, end{to.x, to.y};
   if (to.row == from.row + 1) return {begin, end};
   double side = 0;
@@ -74,13 +107,13 @@ std::vector<figure::Point> way(const std::vector<Box>& boxes, const Box& from, c
   return {begin, {side, from.y + row_height}, {side, to.y - row_height + box_height}, end};
 }
 
-std::string drawn(const std::vector<detail::Record>& records, const std::string& title,
+std::string drawn(const std::vector<Record>& records, const std::string& title,
                   const std::string& description) {
-  if (records.size() > most)
-    throw ValueError(
-        fmt::format("tape_svg: {} records; at most {} can be read in a figure. print(tape) "
-                    "shortens, dot(tape) is for Graphviz",
-                    records.size(), most));
+  require<ValueError>(
+      records.size() <= most,
+      "tape_svg: {} records; at most {} can be read in a figure. tape.print() shows the beginning and "
+      "the end of a long tape, and tape.dot() writes it for Graphviz",
+      records.size(), most);
   std::vector<Box> boxes = boxes_of(records);
   std::size_t rows = 1;
   for (const Box& box : boxes) rows = std::max(rows, box.row + 1);
@@ -91,10 +124,12 @@ std::string drawn(const std::vector<detail::Record>& records, const std::string&
       width, height, title,
       description.empty() ? fmt::format("a tape of {} records", boxes.size()) : description);
   for (const Box& box : boxes)
-    for (const std::size_t input : box.inputs) canvas.polyline(way(boxes, boxes[input], box), "c0 stroke");
+    for (const std::size_t input : box.inputs)
+      canvas.through("polyline", path(boxes, boxes[input], box), "c0 stroke");
   for (const Box& box : boxes) {
     canvas.rect(box.x - box.width / 2, box.y, box.width, box_height, "class='ground'");
-    canvas.polygon({{box.x - box.width / 2, box.y},
+    canvas.through("polygon",
+                   {{box.x - box.width / 2, box.y},
                     {box.x + box.width / 2, box.y},
                     {box.x + box.width / 2, box.y + box_height},
                     {box.x - box.width / 2, box.y + box_height}},
@@ -112,7 +147,20 @@ std::string tape_svg(const Tape<T>& tape, const std::string& title, const std::s
   return drawn(detail::records_of(tape), title, description);
 }
 
-template std::string tape_svg(const Tape<float>&, const std::string&, const std::string&);
-template std::string tape_svg(const Tape<double>&, const std::string&, const std::string&);
+template <class T>
+std::string Tape<T>::dot() const {
+  return dot_of(detail::records_of(*this));
+}
+template <class T>
+std::string Tape<T>::mermaid() const {
+  return mermaid_of(detail::records_of(*this));
+}
+
+#define TAPEHEAD_TAPE_GRAPH(T)                                                           \
+  template std::string tape_svg(const Tape<T>&, const std::string&, const std::string&); \
+  template std::string Tape<T>::dot() const;                                             \
+  template std::string Tape<T>::mermaid() const;
+TAPEHEAD_TAPE_GRAPH(float)
+TAPEHEAD_TAPE_GRAPH(double)
 
 }  // namespace tapehead

@@ -10,7 +10,7 @@
 
 #include "claims.hpp"
 #include "saturation.hpp"
-#include "tapehead/checks/gradcheck.hpp"
+#include "tapehead/checks/jacobian.hpp"
 
 using namespace tapehead;
 using namespace chapter;

@@ -23,6 +23,7 @@
 #include "tapehead/ops/views.hpp"
 // checking
 #include "tapehead/checks/gradcheck.hpp"
+#include "tapehead/checks/jacobian.hpp"
 // randomness and masks
 #include "tapehead/attention/masks.hpp"
 #include "tapehead/checks/profile.hpp"
@@ -45,6 +46,7 @@
 #include "tapehead/attention/varlen.hpp"
 // looking at it
 #include "tapehead/figures/plot.hpp"
+#include "tapehead/figures/tape_graph.hpp"
 #include "tapehead/tensor/print.hpp"
 #include "tapehead/autograd/trace.hpp"
 // files

@@ -1,13 +1,11 @@
 #include "tapehead/autograd/trace.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <map>
 
 #include "autograd/tape_records.hpp"
-#include "tapehead/kernels/error.hpp"
+#include "kernels/require.hpp"
 #include "tapehead/ops/arithmetic.hpp"
 #include "tapehead/ops/reduce.hpp"
 
@@ -44,7 +42,7 @@ double inner(const Tensor<T>& x, const Tensor<T>& y) {
   return total;
 }
 
-// Columns on the screen: code points, but for accents that stand on the letter before (x̂).
+// The width on the screen: the number of code points, without accents that combine with the letter before (x̂).
 std::size_t width(const std::string& text) {
   std::size_t columns = 0;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -56,7 +54,8 @@ std::size_t width(const std::string& text) {
   return columns;
 }
 
-// Rows of cells as aligned text; the columns named in `right` to the right. A row of one cell runs across.
+// Rows of cells as aligned text. right[c] is 'r' for a column that is aligned to the right. A row with one cell runs
+// across the columns.
 std::string table(const std::vector<std::vector<std::string>>& rows, const std::string& right) {
   std::vector<std::size_t> widest;
   for (const auto& row : rows)
@@ -83,7 +82,7 @@ std::string bytes_text(std::size_t bytes) {
   return kibi < 10'000 ? fmt::format("{:.1f} KiB", kibi) : fmt::format("{:.1f} MiB", kibi / 1024);
 }
 
-// The storages that pullbacks hold, and their bytes.
+// The blocks of memory that pullbacks keep alive, with their sizes in bytes.
 using Held = std::map<const detail::Storage*, std::size_t>;
 template <class T>
 Held held_by(const detail::Node<T>& node) {
@@ -111,7 +110,7 @@ std::size_t total(const Held& held) {
   return bytes;
 }
 
-// A record by its name, or else by its number.
+// A record's name, or else its number.
 std::string called(const std::vector<Record>& records, int i) {
   const std::string& name = records[static_cast<std::size_t>(i)].name;
   return name.empty() ? fmt::format("#{}", i) : name;
@@ -173,7 +172,7 @@ std::string Tape<T>::print(const Gradients<T>& grad) const {
 
 namespace {
 
-// What has come to a record, and which watched results it passed: record numbers, the last first.
+// A part of the gradient at a record, and the watched results that it passed: record numbers, the last one first.
 template <class T>
 struct Part {
   std::vector<int> passed;
@@ -181,9 +180,9 @@ struct Part {
 };
 
 void check_number(std::size_t routes) {
-  if (routes >= 256)
-    throw ValueError(
-        "explain: more than 256 routes; watch fewer of the results on the way, or ask for Routes::by_use");
+  require<ValueError>(
+      routes < 256,
+      "explain: more than 256 routes; watch fewer of the results on the way, or ask for Routes::by_use");
 }
 
 template <class T>
@@ -235,11 +234,11 @@ template <class T>
 Explanation<T> explain(const Gradients<T>& grad, const Tensor<T>& x, Routes how) {
   const Tape<T>& tape = grad.tape();
   const int at = tape.find(x), from = grad.from();
-  if (at < 0)
-    throw GradientError(
-        fmt::format("explain: the tape does not know this tensor of shape {}; watch it, or ask for something "
-                    "computed from what was watched",
-                    x.shape().str()));
+  require<GradientError>(
+      at >= 0,
+      "explain: the tape does not know this tensor of shape {}; watch it, or ask for a tensor that "
+      "is computed from watched ones",
+      x.shape());
   const typename Tape<T>::Paused paused;
   const std::vector<Record> records = records_of(tape);
   const std::vector<char> depends = dependents(records, at);

@@ -1,5 +1,4 @@
 #pragma once
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -7,19 +6,17 @@
 
 namespace tapehead::detail {
 
-/// A gradient that disagrees, and what its likeliest cause is worked out from.
+/// A gradient that disagrees with the differences, and what its likely cause is derived from.
 struct Disagreement {
-  std::size_t argument;                       // which of the inputs
+  std::size_t argument;                       // the index of the input
   std::vector<std::string> names;             // of all inputs
   std::vector<Tensor<double>> got, expected;  // the gradients of all inputs: the tape's, the differences'
+  Tensor<double> without_dy;                  // what would be expected if dy were 1 everywhere
   Shape output;
-  int order;
-  /// The differences' gradient when only one position along an axis of the output counts.
-  std::function<Tensor<double>(int axis, std::int64_t position)> expected_from;
-  /// Whether two gradients of the argument are equal within what is allowed.
-  std::function<bool(const Tensor<double>&, const Tensor<double>&)> close;
+  double allowed;  // the difference between gradients that count as equal
 };
 
-std::string likeliest_cause(const Disagreement& d);
+/// The mistake that gives exactly this wrong gradient; "" where none is known.
+std::string likely_cause(const Disagreement& d);
 
 }  // namespace tapehead::detail

@@ -1,47 +1,42 @@
-#include <fmt/format.h>
+#include "tapehead/checks/jacobian.hpp"
 
-#include <algorithm>
-
-#include "tapehead/kernels/error.hpp"
-#include "tapehead/checks/gradcheck.hpp"
+#include "kernels/require.hpp"
 #include "tapehead/ops/join.hpp"
-#include "tapehead/ops/views.hpp"
 
 namespace tapehead::detail {
 
 template <class T>
 Tensor<T> gradient_of(const Tape<T>& tape, const Tensor<T>& y, const Tensor<T>& x) {
-  if (y.numel() != 1)
-    throw GradientError(
-        fmt::format("hessian: the function's result has shape {}; only one element has a Hessian (jacobian "
-                    "takes any shape)",
-                    y.shape().str()));
+  require<GradientError>(
+      y.numel() == 1,
+      "hessian: the function's result has shape {}; only a result with one element has a Hessian: "
+      "sum it, or call jacobian, which takes any shape",
+      y.shape());
   return tape.knows(y) ? tape.backward(y)[x] : zeros_like(x);
 }
 
 template <class T>
 Tensor<T> jacobian_of(const Tape<T>& tape, const Tensor<T>& y, const Tensor<T>& x) {
+  require<ShapeError>(
+      y.rank() + x.rank() <= max_rank,
+      "jacobian: of {} by {} it would have {} axes; a tensor has at most {}: reshape x or f's result",
+      y.shape(), x.shape(), y.rank() + x.rank(), max_rank);
   Shape shape = y.shape();
-  if (y.rank() + x.rank() > max_rank)
-    throw ShapeError(fmt::format(
-        "jacobian: of {} by {} it would have {} axes; a tensor has at most {}: reshape x or f's result",
-        y.shape().str(), x.shape().str(), y.rank() + x.rank(), max_rank));
-  for (std::int64_t size : x.shape()) shape = shape.with(shape.rank(), size);
+  for (const std::int64_t size : x.shape()) shape = shape.with(shape.rank(), size);
   if (!tape.knows(y) || y.numel() == 0) return zeros<T>(shape);
   std::vector<Tensor<T>> rows;
   for (std::int64_t i = 0; i < y.numel(); ++i) {
-    Buffer<T> dy(y.shape());
-    std::fill_n(dy.data(), dy.numel(), T{});
-    dy[i] = 1;
-    rows.push_back(reshape(tape.backward(y, Tensor<T>(std::move(dy)))[x], {x.numel()}));
+    std::vector<T> dy(static_cast<std::size_t>(y.numel()));
+    dy[static_cast<std::size_t>(i)] = 1;
+    rows.push_back(reshape(tape.backward(y, from_vector(dy, y.shape()))[x], {x.numel()}));
   }
   return reshape(stack(rows), shape);
 }
 
-#define TAPEHEAD_GRADCHECK(T)                                                         \
+#define TAPEHEAD_JACOBIAN(T)                                                          \
   template Tensor<T> gradient_of(const Tape<T>&, const Tensor<T>&, const Tensor<T>&); \
   template Tensor<T> jacobian_of(const Tape<T>&, const Tensor<T>&, const Tensor<T>&);
-TAPEHEAD_GRADCHECK(float)
-TAPEHEAD_GRADCHECK(double)
+TAPEHEAD_JACOBIAN(float)
+TAPEHEAD_JACOBIAN(double)
 
 }  // namespace tapehead::detail

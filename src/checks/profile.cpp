@@ -1,11 +1,9 @@
 #include "tapehead/checks/profile.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <chrono>
 
-#include "tapehead/kernels/error.hpp"
+#include "kernels/require.hpp"
 
 namespace tapehead {
 
@@ -18,8 +16,8 @@ double now() {
 }  // namespace
 
 Profile::Profile() : last_(now()) {
-  if (detail::tape_listener != nullptr)
-    throw Error("profile: another Profile lives on this thread; end it first");
+  require<Error>(detail::tape_listener == nullptr,
+                 "profile: another Profile lives on this thread; end it first");
   detail::tape_listener = this;
   detail::tape_watch = [](detail::TapeEvent event, const Op* op) {
     static_cast<Profile*>(detail::tape_listener)->hear(event, op);
@@ -27,29 +25,20 @@ Profile::Profile() : last_(now()) {
 }
 Profile::~Profile() { detail::tape_watch = nullptr, detail::tape_listener = nullptr; }
 
-double Profile::lap() {
-  const double before = last_;
-  last_ = now();
-  return last_ - before;
-}
-
 void Profile::hear(detail::TapeEvent event, const Op* op) {
   using detail::TapeEvent;
   if (event == TapeEvent::walk_begins) ++walks_;
   if (event == TapeEvent::walk_ends) --walks_;
   const bool backward = event == TapeEvent::pulled;
-  if (op == nullptr || walks_ != (backward ? 1 : 0)) return;
-  Entry& entry = entries_[{op->name, backward}];
-  entry.name = op->name, entry.backward = backward;
-  ++entry.calls;
-  entry.seconds += lap();
+  if (op != nullptr && walks_ == (backward ? 1 : 0)) add(op->name, backward);
 }
 
-void Profile::mark(const std::string& name) {
-  Entry& entry = entries_[{name, false}];
-  entry.name = name;
+void Profile::add(const std::string& name, bool backward) {
+  Entry& entry = entries_[{name, backward}];
+  entry.name = name, entry.backward = backward;
   ++entry.calls;
-  entry.seconds += lap();
+  const double before = std::exchange(last_, now());
+  entry.seconds += last_ - before;
 }
 
 std::vector<Profile::Entry> Profile::entries() const {

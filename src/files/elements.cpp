@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "files/file_bytes.hpp"
-#include "tensor/elementwise.hpp"
+#include "tensor/copy.hpp"
 
 // Elements as files store them, and as tensors have them.
 
@@ -97,10 +97,10 @@ std::string_view bytes_in_order(const AnyTensor& any, std::vector<AnyTensor>& ke
   return std::visit(
       [&](const auto& x) {
         using E = typename std::decay_t<decltype(x)>::element;
-        const auto dense = x.is_contiguous() ? x : map<E>("contiguous", x, [](E v) { return v; });
-        keep.emplace_back(dense);
-        return std::string_view(reinterpret_cast<const char*>(dense.data()),
-                                static_cast<std::size_t>(dense.numel()) * sizeof(E));
+        const auto in_order = dense(x);
+        keep.emplace_back(in_order);
+        return std::string_view(reinterpret_cast<const char*>(in_order.data()),
+                                static_cast<std::size_t>(in_order.numel()) * sizeof(E));
       },
       any);
 }
@@ -127,7 +127,7 @@ Tensor<E> exactly(const char* op, const std::string& name, const AnyTensor& any)
                     "{}<{}>: '{}' holds {}, and {} may round whole numbers beyond ±{}; {}<int64> is exact",
                     op, dtype_name<E>(), name, v, dtype_name<E>(), limit, op);
           }
-          return map<E>("to", x, [](From v) { return static_cast<E>(v); });
+          return cast<E>(x);
         }
       },
       any);

@@ -6,7 +6,7 @@
 #include "files/file_bytes.hpp"
 #include "files/header_text.hpp"
 #include "kernels/write_file.hpp"
-#include "tensor/elementwise.hpp"
+#include "tensor/copy.hpp"
 
 // The format: the magic bytes "\x93NUMPY", a version, the header's length (two bytes in version 1, four
 // later), the header, which is a Python dictionary as text, and the elements.
@@ -52,7 +52,7 @@ Tensor<E> from_fortran(const Tensor<E>& x) {
   Strides strides = x.strides();
   std::reverse(&sizes[0], &sizes[0] + sizes.rank());
   std::reverse(&strides[0], &strides[0] + strides.rank());
-  return map<E>("contiguous", x.view(sizes, strides, x.data()), [](E v) { return v; });
+  return copied(x.view(sizes, strides, x.data()));
 }
 
 }  // namespace

@@ -137,11 +137,9 @@ void save_safetensors(const std::string& path, const NamedTensors& tensors) {
   std::size_t at = 0;
   for (const auto* entry : in_order) {
     pieces.push_back(bytes_in_order(entry->second, keep));
-    std::string sizes;
-    for (const std::int64_t n : shape_of(entry->second))
-      sizes += (sizes.empty() ? "" : ",") + std::to_string(n);
     header += fmt::format(R"(,{}:{{"dtype":"{}","shape":[{}],"data_offsets":[{},{}]}})", quoted(entry->first),
-                          stored_type(entry->second).safetensors, sizes, at, at + pieces.back().size());
+                          stored_type(entry->second).safetensors, fmt::join(shape_of(entry->second), ","), at,
+                          at + pieces.back().size());
     at += pieces.back().size();
   }
   header += '}';

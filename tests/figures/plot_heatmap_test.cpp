@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <string>
@@ -181,4 +182,64 @@ TEST_CASE("plot: a matrix in the terminal") {
                      Colour::never) == "rows: query\ncolumns: key\n 1  0\n"sv);
   CHECK(heatmap_text(Tensor<std::int64_t>{12, -3}, {}, Colour::never) == " 12  -3\n"sv);
   CHECK(heatmap_text(zeros<float>({2, 0}), {}, Colour::never) == "\n\n[]\n"sv);
+}
+
+TEST_CASE("plot: without numbers a matrix in the terminal has cells of one character") {
+  const HeatmapOptions no{.numbers = false};
+  const Tensor<double> A{{0, 0.25, 0.5}, {0.75, 1, NaN}};
+  CHECK(heatmap_text(A, no, Colour::never) == " ░▒\n▓█?\n"sv);
+  CHECK(heatmap_text(Tensor<double>{{0, 1, NaN}}, no, Colour::always) ==
+        "\x1b[48;2;40;28;76m\x1b[38;2;255;255;255m \x1b[0m"
+        "\x1b[48;2;255;241;155m\x1b[38;2;0;0;0m \x1b[0m"
+        "\x1b[48;2;128;128;128m\x1b[38;2;0;0;0m?\x1b[0m\n"sv);
+  CHECK(heatmap_text(tril(ones<bool>({3, 3})), no, Colour::never) == "█  \n██ \n███\n"sv);
+  CHECK(heatmap_text(ones<bool>({1, 2}), no, Colour::never) == "██\n"sv);
+  CHECK(heatmap_text(Tensor<std::int64_t>{-1, 3}, no, Colour::never) == " █\n"sv);
+  CHECK(heatmap_text(Tensor<double>{inf, -inf}, no, Colour::never) == "??\n"sv);
+  CHECK(heatmap_text(full<float>({2, 2}, 7), no, Colour::never) == "▒▒\n▒▒\n"sv);
+  CHECK(heatmap_text(zeros<float>({2, 0}), no, Colour::never) == "\n\n[]\n"sv);
+  CHECK(heatmap_text(A, {.row_labels = {"the", "cat"}, .column_labels = {"a", "b", "c"}, .numbers = false},
+                     Colour::never) == "    abc\nthe  ░▒\ncat ▓█?\n"sv);
+  // Labels that are wider than a cell need their width.
+  CHECK(heatmap_text(A, {.column_labels = {"a", "bc", "d"}, .numbers = false}, Colour::never) ==
+        "  a  bc   d\n      ░   ▒\n  ▓   █   ?\n"sv);
+  const std::string wide = heatmap_text(zeros<double>({2, 60}), no, Colour::never);
+  CHECK(std::count_if(wide.begin(), wide.end(), [](char c) { return (c & 0xc0) != 0x80; }) == 2 * 61);
+}
+
+TEST_CASE("plot: every option of a heat map has an effect") {
+  const Tensor<double> A{{0.125, 0.5}, {0.25, 1}};
+  const HeatmapOptions plain{.row_labels = {"a", "b"}};
+  const auto svg = [&](const HeatmapOptions& o) { return heatmap_svg(A, o); };
+  const auto text = [&](const HeatmapOptions& o) { return heatmap_text(A, o, Colour::always); };
+  const auto changes_both = [&](auto change) {
+    HeatmapOptions o = plain;
+    change(o);
+    CHECK(svg(o) != svg(plain));
+    CHECK(text(o) != text(plain));
+  };
+  changes_both([](auto& o) { o.title = "T"; });
+  changes_both([](auto& o) { o.row_axis = "query"; });
+  changes_both([](auto& o) { o.column_axis = "key"; });
+  changes_both([](auto& o) { o.row_labels = {"a", "c"}; });
+  changes_both([](auto& o) { o.column_labels = {"x", "y"}; });
+  changes_both([](auto& o) { o.precision = 3; });
+  changes_both([](auto& o) { o.low = -1; });
+  changes_both([](auto& o) { o.high = 2; });
+  changes_both([](auto& o) { o.numbers = false; });
+  HeatmapOptions described = plain;
+  described.description = "words";
+  CHECK(svg(described) != svg(plain));  // a text alternative, which the terminal has no need of
+  HeatmapOptions shades = plain;
+  shades.numbers = false;
+  HeatmapOptions lower = shades;
+  lower.low = -1;
+  CHECK(heatmap_text(A, shades, Colour::never) != heatmap_text(A, lower, Colour::never));
+  CHECK(heatmap_text(A, plain, Colour::always) != heatmap_text(A, plain, Colour::never));
+}
+
+TEST_CASE("plot: an all-true mask in the terminal has the colour of true") {
+  const std::string all = heatmap_text(ones<bool>({1, 1}), {}, Colour::always),
+                    both = heatmap_text(Tensor<bool>{{true, false}}, {}, Colour::always);
+  CHECK(both.find(all.substr(0, all.size() - 1)) == 0);
 }

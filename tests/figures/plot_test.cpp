@@ -138,7 +138,9 @@ TEST_CASE("plot: bars start at 0") {
           bars_svg({"a"}, {{.name = "n", .y = {1, 2}}});
         }) == "bars_svg: \"n\" has 2 values for 1 names"sv);
   CHECK(message<ValueError>([] { bars_svg({}, {}, {.y_scale = Scale::log10}); }) ==
-        "bars_svg: bars start at 0, which no logarithmic axis has; use plot_svg and points"sv);
+        "bars_svg: bars start at 0, which no logarithmic axis has, and have names along the x axis; use "
+        "plot_svg and "
+        "points"sv);
 }
 
 TEST_CASE("plot: the same text where a value differs in its last bit") {
@@ -188,4 +190,41 @@ TEST_CASE("plot: save_svg writes all of a file or leaves the old one") {
         }).find("cannot be written: ") != std::string::npos);
   CHECK(files() == 2);
   fs::remove_all(folder);
+}
+
+TEST_CASE("plot: every option of a plot and of bars has an effect, or is refused") {
+  const std::vector<Series> series{line({1, 2}, {10, 20})}, bars{{.name = "a", .y = {1, 2}}};
+  const std::vector<std::string> names{"x", "y"};
+  const PlotOptions plain;
+  const auto changes = [&](bool both, auto change) {
+    PlotOptions o = plain;
+    change(o);
+    CHECK(plot_svg(series, o) != plot_svg(series, plain));
+    if (both)
+      CHECK(bars_svg(names, bars, o) != bars_svg(names, bars, plain));
+    else
+      CHECK_THROWS_AS(bars_svg(names, bars, o), ValueError);
+  };
+  changes(true, [](auto& o) { o.title = "T"; });
+  changes(true, [](auto& o) { o.description = "words"; });
+  changes(true, [](auto& o) { o.x_axis = "x"; });
+  changes(true, [](auto& o) { o.y_axis = "y"; });
+  changes(true, [](auto& o) { o.width = 300; });
+  changes(true, [](auto& o) { o.height = 300; });
+  for (const Scale scale : {Scale::log2, Scale::log10}) {
+    changes(false, [&](auto& o) { o.x_scale = scale; });
+    changes(false, [&](auto& o) { o.y_scale = scale; });
+  }
+  std::vector<std::string> drawn;
+  for (const Style style : {Style::line, Style::dashed, Style::points, Style::line_points, Style::polygon})
+    drawn.push_back(plot_svg({line({1, 2, 3}, {1, 3, 2}, style)}));
+  for (std::size_t i = 0; i < drawn.size(); ++i)
+    for (std::size_t j = 0; j < i; ++j) CHECK(drawn[i] != drawn[j]);
+  Series labelled = line({1, 2}, {10, 20});
+  labelled.labels = {"v0", "v1"};
+  CHECK(checked(plot_svg({labelled})).says("v1"));
+  CHECK(message<ValueError>([&] {
+          bars_svg(names, {{.name = "a", .y = {1, 2}, .labels = {"p", "q"}}});
+        }) == "bars_svg: \"a\" has a style or labels, which bars do not show; use plot_svg"sv);
+  CHECK_THROWS_AS(bars_svg(names, {{.y = {1, 2}, .style = Style::points}}), ValueError);
 }

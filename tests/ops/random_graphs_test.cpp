@@ -194,7 +194,6 @@ Verdict check(const Program& program, int order) {
                           .step = step,
                           .tolerance = 1e-6,
                           .skip_kinks = true,
-                          .directions = 2,
                           .may_be_zero = true});
       if (report) return {"", true};
     }

@@ -7,136 +7,91 @@
 
 #include "tapehead/autograd/tape.hpp"
 
-// Is a gradient right? The tape's answer beside central differences in double, element by element or along
-// random directions, for first and second derivatives; and what a wrong one looks most like. On top: jacobian
-// and hessian.
+// Is a gradient right? gradcheck compares the tape's gradients with central differences in double, element by
+// element, for first and second derivatives, and says where a wrong one differs, by how much and, when the wrong
+// values show it, why.
 
 namespace tapehead {
 
 struct GradcheckOptions {
-  /// 2: the derivatives of the gradients too (by nesting tapes), with respect to the inputs and to the
-  /// arriving "dy".
+  /// 2 also checks the derivatives of the gradients (by nesting tapes) with respect to the inputs and to the
+  /// upstream gradient "dy".
   int order = 1;
-  /// Of the central difference: 2 (its error shrinks with h²) or 4 (with h⁴).
+  /// The points of the central difference: 2 (its error shrinks with h²) or 4 (with h⁴).
   int points = 2;
-  /// h, to be multiplied by max(1, |x|) and rounded to powers of two, so that x + h is exact. 0 takes the one
-  /// where rounding and truncation balance: 2⁻¹⁷ for 2 points, 2⁻¹⁰ for 4.
+  /// h, which is multiplied by max(1, |x|) and rounded to a power of two, so that x + h is exact. 0 takes the step
+  /// at which rounding and truncation errors balance: 2⁻¹⁷ for 2 points, 2⁻¹⁰ for 4.
   double step = 0;
-  /// Allowed |got - expected| at first and at second order, as a share of the largest gradient of the
-  /// argument; what the differences cannot resolve (a few ε |f| / h) comes on top. Differences of smooth
-  /// functions of moderate size are good to 1e-9 or so: 1e-7 leaves room, and second derivatives some more.
+  /// The allowed |got - expected| at first and at second order, relative to the argument's largest gradient; the
+  /// rounding error of the differences (a few ε |f| / h) is added. Differences of smooth functions of moderate size
+  /// are accurate to about 1e-9: 1e-7 leaves a margin, and second derivatives need a larger one.
   double tolerance = 1e-7;
   double tolerance2 = 1e-5;
-  /// Input values at which f has a kink (relu: {0}). Elements within 4 steps of one are left out.
-  std::vector<double> avoid = {};
-  /// Leaves out every element where f turns out to have a kink or a jump within a step. Otherwise such an
+  /// Skips every element where f turns out to have a kink or a jump within a step (relu at 0). Otherwise such an
   /// element fails, and the text says so.
   bool skip_kinks = false;
-  /// 0: every element. n: that many random directions for each argument, each costing two evaluations
-  /// whatever the tensor's size; a wrong one is narrowed down to an element.
-  int directions = 0;
-  /// Whether gradients that are all zero may pass. They prove nothing: so would a gradient that was never
-  /// recorded.
+  /// Whether gradients that are all zero may pass. They prove nothing: a gradient that was never recorded is zero
+  /// too.
   bool may_be_zero = false;
-  std::uint64_t seed = 1;
 };
 
 /// What gradcheck found: true when everything agreed and there was something to check.
-class GradcheckReport {
- public:
+struct GradcheckReport {
   explicit operator bool() const { return ok; }
-  /// For each argument that disagrees: its name, how much of it, the worst index, what the tape gave, what
-  /// was expected and the likeliest cause.
-  const std::string& text() const { return message; }
+  /// For each argument that disagrees: how many of its elements do, the index of the worst one, the tape's value
+  /// and the differences' value, and the likely cause where the values show one.
+  std::string text() const { return message; }
 
-  bool ok = false;
-  std::int64_t checked = 0;  // elements or directions
-  std::int64_t skipped = 0;  // at kinks
-  double worst = 0;          // the largest |got - expected|, as a share of what is allowed
+  bool ok = true;
+  std::int64_t checked = 0;  // elements
+  std::int64_t skipped = 0;  // elements at kinks
+  double worst = 0;          // the largest |got - expected|, divided by what is allowed
   std::string message;
 };
 
 namespace detail {
-// A function of i tensors, or of a vector of them where there is no i; f outlives this. A std::function for
-// each f would compile seven times as much.
-class CheckedFunction {
- public:
-  template <class F, std::size_t... i>
-  CheckedFunction(const F& f, std::index_sequence<i...>) : f_(&f), call_(call<F, i...>) {}
-  Tensor<double> operator()(const std::vector<Tensor<double>>& x) const { return call_(f_, x); }
-
- private:
-  template <class F, std::size_t... i>
-  static Tensor<double> call(const void* f, const std::vector<Tensor<double>>& x) {
-    if constexpr (sizeof...(i) == 0)
-      return (*static_cast<const F*>(f))(x);
-    else
-      return (*static_cast<const F*>(f))(x[i]...);
-  }
-  const void* f_;
-  Tensor<double> (*call_)(const void*, const std::vector<Tensor<double>>&);
+// A function of tensors, called with a vector of them; f outlives this. A std::function for each f would compile seven
+// times as much.
+struct CheckedFunction {
+  const void* f;
+  Tensor<double> (*call)(const void* f, const std::vector<Tensor<double>>& x);
+  Tensor<double> operator()(const std::vector<Tensor<double>>& x) const { return call(f, x); }
 };
-GradcheckReport gradcheck(const CheckedFunction& f, const std::vector<Named<double>>& inputs,
-                          const GradcheckOptions& options);
-
+// f takes the vector itself where there is no i.
 template <class F, std::size_t... i>
-constexpr bool takes(std::index_sequence<i...>) {
-  return std::is_invocable_v<const F&, std::enable_if_t<i + 1 != 0, const Tensor<double>&>...>;
+CheckedFunction checked(const F& f, std::index_sequence<i...>) {
+  return {&f, [](const void* g, const std::vector<Tensor<double>>& x) -> Tensor<double> {
+            if constexpr (sizeof...(i) == 0)
+              return (*static_cast<const F*>(g))(x);
+            else
+              return (*static_cast<const F*>(g))(x[i]...);
+          }};
 }
-/// How many tensors f takes; 0 when it takes none, but a vector of them.
-template <class F, std::size_t n = 1>
-constexpr std::size_t arity() {
-  if constexpr (n > 8)
-    return 0;
-  else if constexpr (takes<F>(std::make_index_sequence<n>()))
-    return n;
-  else
-    return arity<F, n + 1>();
-}
-void check_arity(std::size_t taken, std::size_t given);
+/// `taken`: how many tensors f takes; 0 where it takes a vector of them.
+GradcheckReport gradcheck(const CheckedFunction& f, std::size_t taken,
+                          const std::vector<Named<double>>& inputs, const GradcheckOptions& options);
 
-template <class T>
-Tensor<T> jacobian_of(const Tape<T>& tape, const Tensor<T>& y, const Tensor<T>& x);
-template <class T>
-Tensor<T> gradient_of(const Tape<T>& tape, const Tensor<T>& y, const Tensor<T>& x);
+// How many tensors f takes, sizeof...(i) or more; 0 when it takes none, but a vector of them.
+template <class F, std::size_t... i>
+constexpr std::size_t arity(std::index_sequence<i...>) {
+  if constexpr (std::is_invocable_v<const F&, std::enable_if_t<i + 1 != 0, const Tensor<double>&>...>)
+    return sizeof...(i);
+  else if constexpr (sizeof...(i) == 8)
+    return 0;
+  else
+    return arity<F>(std::make_index_sequence<sizeof...(i) + 1>());
+}
 }  // namespace detail
 
 /// Compares the tape's gradients of f with central differences. f takes the inputs, as tensors or as one
-/// std::vector of them, and gives a tensor; one with several elements is weighted by a random dy. It has to
-/// be the same function each time (no fresh dropout).
+/// std::vector of them, and returns a tensor; a result with several elements is weighted by a random dy. f must be
+/// the same function at each call (no fresh dropout). Throws ValueError for options out of range.
 ///   CHECK(gradcheck([](auto a, auto b) { return matmul(a, b); }, {{"a", a}, {"b", b}}, {.order = 2}));
 template <class F>
-GradcheckReport gradcheck(const F& f, const std::vector<Named<double>>& inputs,
+GradcheckReport gradcheck(F f, const std::vector<Named<double>>& inputs,
                           const GradcheckOptions& options = {}) {
-  if constexpr (std::is_function_v<F>) {
-    return gradcheck(&f, inputs, options);
-  } else {
-    constexpr std::size_t n = detail::arity<F>();
-    if constexpr (n != 0) detail::check_arity(n, inputs.size());
-    return detail::gradcheck({f, std::make_index_sequence<n>()}, inputs, options);
-  }
-}
-
-/// ∂yᵢ/∂xⱼ of y = f(x), of shape (y's shape, x's shape): one backward pass for each element of y. On outer
-/// tapes it is recorded, and differentiable. Throws ShapeError where the two ranks together pass six.
-template <class T, class F>
-Tensor<T> jacobian(const F& f, const Tensor<T>& x) {
-  Tape<T> tape;
-  tape.watch(x);
-  return detail::jacobian_of<T>(tape, f(x), x);
-}
-
-/// ∂²y/∂xᵢ∂xⱼ of y = f(x), which must have one element: the Jacobian of the gradient, of shape (x's shape,
-/// x's shape).
-template <class T, class F>
-Tensor<T> hessian(const F& f, const Tensor<T>& x) {
-  return jacobian(
-      [&f](const Tensor<T>& at) {
-        Tape<T> tape;
-        tape.watch(at);
-        return detail::gradient_of<T>(tape, f(at), at);
-      },
-      x);
+  constexpr std::size_t n = detail::arity<F>(std::index_sequence<0>());
+  return detail::gradcheck(detail::checked(f, std::make_index_sequence<n>()), n, inputs, options);
 }
 
 }  // namespace tapehead

@@ -6,6 +6,7 @@
 
 #include "autograd/tape_records.hpp"
 #include "kernels/require.hpp"
+#include "kernels/utf8.hpp"
 #include "tapehead/ops/arithmetic.hpp"
 #include "tapehead/ops/reduce.hpp"
 
@@ -42,18 +43,6 @@ double inner(const Tensor<T>& x, const Tensor<T>& y) {
   return total;
 }
 
-// The width on the screen: the number of code points, without accents that combine with the letter before (x̂).
-std::size_t width(const std::string& text) {
-  std::size_t columns = 0;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const auto byte = static_cast<unsigned char>(text[i]);
-    const bool accent = byte == 0xCC || (byte == 0xCD && i + 1 < text.size() &&
-                                         static_cast<unsigned char>(text[i + 1]) < 0xB0);
-    columns += (byte & 0xC0) != 0x80 && !accent;
-  }
-  return columns;
-}
-
 // Rows of cells as aligned text. right[c] is 'r' for a column that is aligned to the right. A row with one cell runs
 // across the columns.
 std::string table(const std::vector<std::vector<std::string>>& rows, const std::string& right) {
@@ -61,13 +50,13 @@ std::string table(const std::vector<std::vector<std::string>>& rows, const std::
   for (const auto& row : rows)
     for (std::size_t c = 0; row.size() > 1 && c < row.size(); ++c) {
       if (c >= widest.size()) widest.push_back(0);
-      widest[c] = std::max(widest[c], width(row[c]));
+      widest[c] = std::max(widest[c], detail::columns(row[c]));
     }
   std::string text;
   for (const auto& row : rows) {
     std::string line;
     for (std::size_t c = 0; c < row.size(); ++c) {
-      const std::string space(row.size() > 1 ? widest[c] - width(row[c]) : 0, ' ');
+      const std::string space(row.size() > 1 ? widest[c] - detail::columns(row[c]) : 0, ' ');
       line += (c > 0 ? "  " : "") + (right[c] == 'r' ? space + row[c] : row[c] + space);
     }
     line.erase(line.find_last_not_of(' ') + 1);

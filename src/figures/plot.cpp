@@ -12,10 +12,7 @@
 
 namespace tapehead {
 
-using figure::Axis;
-using figure::Canvas;
-using figure::pixels;
-using figure::Point;
+using namespace figure;
 
 namespace {
 
@@ -41,7 +38,7 @@ struct Frame {
   Frame(const std::vector<Series>& series, const PlotOptions& o, const Axis& y_axis) {
     std::vector<std::string> names;
     for (const auto& s : series) names.push_back(s.name);
-    const double legend = figure::widest(names);
+    const double legend = widest(names);
     left = 24 + (o.y_axis.empty() ? 0 : 20) + y_axis.widest_label();
     right = std::max(o.width - 16 - (legend > 0 ? legend + 38 : 0), left + 100);
     top = o.title.empty() ? 16 : 38;
@@ -106,7 +103,7 @@ void draw_run(Canvas& canvas, const Frame& f, const Axis& x, const Axis& y, cons
     if (dots) canvas.circle(points[n], 3.5, colour(i, "fill"));
     if (s.labels.empty()) continue;
     const std::string& label = s.labels[run[n]];
-    const bool fits = left + 7 + pixels(figure::readable(label)) < f.right;
+    const bool fits = left + 7 + pixels(readable(label)) < f.right;
     canvas.text({left + (fits ? 7 : -7), top - 6}, label, fits ? "" : "end");
   }
 }
@@ -209,7 +206,7 @@ std::string bars_svg(const std::vector<std::string>& names, const std::vector<Se
     for (std::size_t i = 0; i < series.size(); ++i) {
       const double v = series[i].y[g], end = std::isfinite(v) ? y.at(v) : zero;
       const double x = left + bar * static_cast<double>(i);
-      const std::string text = figure::value_text(v, 2);
+      const std::string text = value_text(v, 2);
       canvas.rect(x, std::min(end, zero), bar * 0.94, std::abs(end - zero),
                   "class='" + colour(i, "fill") + "'");
       if (pixels(text) < bar + 8)

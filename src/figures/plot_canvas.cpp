@@ -102,15 +102,10 @@ std::string readable(const std::string& text) {
   return out;
 }
 
-double columns(const std::string& text) {
-  const auto starts = [](char c) { return (c & 0xc0) != 0x80; };
-  return static_cast<double>(std::count_if(text.begin(), text.end(), starts));
-}
-double pixels(const std::string& text) { return 6.8 * columns(text); }
-double widest(const std::vector<std::string>& labels) {
-  double w = 0;
-  for (const auto& label : labels) w = std::max(w, pixels(readable(label)));
-  return w;
+double longest(const std::vector<std::string>& labels) {
+  double most = 0;
+  for (const auto& label : labels) most = std::max(most, columns(readable(label)));
+  return most;
 }
 
 Canvas::Canvas(double width, double height, const std::string& title, const std::string& description) {

@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/utf8.hpp"
 #include "tapehead/figures/plot.hpp"
 
 // What all figures share: a canvas to draw on, and an axis to measure by.
@@ -15,10 +16,12 @@ using Point = std::pair<double, double>;
 std::string value_text(double v, int precision);
 /// Labels come from anywhere: line breaks and broken characters (part of a token) become U+FFFD.
 std::string readable(const std::string& text);
-/// The width of a text: in characters, and about in pixels.
-double columns(const std::string& text);
-double pixels(const std::string& text);
-double widest(const std::vector<std::string>& labels);  // in pixels
+/// The width of a text in characters, and of the longest of several.
+inline double columns(const std::string& text) { return static_cast<double>(detail::columns(text)); }
+double longest(const std::vector<std::string>& labels);
+/// The same in pixels, estimated.
+inline double pixels(const std::string& text) { return 6.8 * columns(text); }
+inline double widest(const std::vector<std::string>& labels) { return 6.8 * longest(labels); }
 
 /// SVG elements, one after the other. Colours and alignment are classes of one style sheet, which has a light
 /// and a dark half: mid and end align a text, c0 … c5 are the series' colours, which stroke or fill applies.

@@ -13,13 +13,7 @@
 
 namespace tapehead {
 
-using figure::Axis;
-using figure::Canvas;
-using figure::columns;
-using figure::pixels;
-using figure::Point;
-using figure::readable;
-using figure::widest;
+using namespace figure;
 
 namespace {
 
@@ -106,7 +100,7 @@ Matrix read(const char* op, const Tensor<T>& x, const HeatmapOptions& o) {
   for (const T element : x.to_vector()) {
     m.values.push_back(static_cast<double>(element));
     m.texts.push_back(std::is_integral_v<T> ? std::to_string(static_cast<std::int64_t>(element))
-                                            : figure::value_text(m.values.back(), o.precision));
+                                            : value_text(m.values.back(), o.precision));
   }
   set_scale(op, m, o);
   return m;
@@ -166,25 +160,27 @@ void draw_scale(Canvas& canvas, const Layout& at, const Matrix& m, const Axis& a
 }
 
 void draw_cells(Canvas& canvas, const Layout& at, const Matrix& m, bool numbers) {
+  const double gap = m.mask && at.cell_w > 8 ? 1 : 0;
   for (std::int64_t i = 0; i < m.rows; ++i)
     for (std::int64_t j = 0; j < m.cols; ++j) {
       const double v = m.values[m.index(i, j)];
       const Rgb colour = std::isfinite(v) ? colour_at(m.place(v)) : Rgb{};
-      canvas.rect(at.x(j), at.y(i), at.cell_w, at.cell_h, std::isfinite(v) ? fill(colour) : "class='off'");
+      const bool grey = m.mask ? v == 0 : !std::isfinite(v);
+      canvas.rect(at.x(j) + gap, at.y(i) + gap, at.cell_w - 2 * gap, at.cell_h - 2 * gap,
+                  grey     ? "class='off'"
+                  : m.mask ? "class='on'"
+                           : fill(colour));
       if (numbers)
         canvas.text({at.x(j) + at.cell_w / 2, at.y(i) + at.cell_h / 2 + 4}, m.texts[m.index(i, j)],
-                    std::isfinite(v) ? wants_black(colour) ? "mid black" : "mid white" : "mid");
-      else if (!std::isfinite(v))
+                    grey                  ? "mid"
+                    : wants_black(colour) ? "mid black"
+                                          : "mid white");
+      else if (grey && !m.mask)
         canvas.line({at.x(j), at.y(i + 1)}, {at.x(j + 1), at.y(i)}, "frame");
     }
 }
 
-void draw_mask(Canvas& canvas, const Layout& at, const Matrix& m) {
-  const double gap = at.cell_w > 8 ? 1 : 0, side = at.cell_w - 2 * gap;
-  for (std::int64_t i = 0; i < m.rows; ++i)
-    for (std::int64_t j = 0; j < m.cols; ++j)
-      canvas.rect(at.x(j) + gap, at.y(i) + gap, side, side,
-                  m.values[m.index(i, j)] != 0 ? "class='on'" : "class='off'");
+void draw_mask_legend(Canvas& canvas, const Layout& at) {
   const double x = at.left + at.grid_w + 16;
   canvas.rect(x, at.top + 2, 12, 12, "class='on'");
   canvas.text({x + 18, at.top + 12}, "may attend");
@@ -195,30 +191,24 @@ void draw_mask(Canvas& canvas, const Layout& at, const Matrix& m) {
 std::string svg(const Matrix& m, const HeatmapOptions& o) {
   const bool mask = m.mask;
   const bool numbers = o.numbers && !mask && m.rows <= 24 && m.cols <= 24;
-  const auto longest = static_cast<double>(std::max({m.rows, m.cols, std::int64_t{1}}));
-  const double side = std::clamp(std::floor(480 / longest), 2.0, 24.0);
+  const auto most = static_cast<double>(std::max({m.rows, m.cols, std::int64_t{1}}));
+  const double side = std::clamp(std::floor(480 / most), 2.0, 24.0);
   const double cell_w = numbers ? std::max(36.0, widest(m.texts) + 10) : side, cell_h = numbers ? 28 : side;
   const double scale_height = std::clamp(cell_h * static_cast<double>(m.rows), 90.0, 240.0);
   const double ticks = Axis(Scale::linear, m.low, m.high, 0, 1, 0).widest_label();
   const Layout at(m, o, cell_w, cell_h, mask ? 120 : 50 + ticks, mask ? 50 : scale_height);
 
-  const auto filled = std::count(m.values.begin(), m.values.end(), 1.0);
-  std::string description = o.description;
-  if (description.empty()) {
-    description = fmt::format("{} by {} ", m.rows, m.cols);
-    if (mask)
-      description += fmt::format("mask; {} of {} pairs may attend", filled, m.values.size());
-    else if (m.values.empty())
-      description += "matrix";
-    else
-      description += fmt::format("matrix; values from {:.4g} to {:.4g}", m.low, m.high);
-  }
+  std::string description = fmt::format("{} by {} {}", m.rows, m.cols, mask ? "mask" : "matrix");
+  if (mask)
+    description += fmt::format("; {} of {} pairs may attend",
+                               std::count(m.values.begin(), m.values.end(), 1.0), m.values.size());
+  else if (!m.values.empty())
+    description += fmt::format("; values from {:.4g} to {:.4g}", m.low, m.high);
+  if (!o.description.empty()) description = o.description;
   Canvas canvas(at.width, at.height, o.title, description);
   draw_labels(canvas, at, o);
-  if (mask)
-    draw_mask(canvas, at, m);
-  else
-    draw_cells(canvas, at, m, numbers);
+  draw_cells(canvas, at, m, numbers);
+  if (mask) draw_mask_legend(canvas, at);
   canvas.rect(at.left, at.top, at.grid_w, at.grid_h, "class='frame'");
   if (m.values.empty())
     canvas.text({at.left + at.grid_w / 2, at.top + 34}, "empty: " + m.shape.str(), "mid");
@@ -255,11 +245,6 @@ std::string shade(const Matrix& m, double v, bool colours) {
 std::string text(Matrix m, const HeatmapOptions& o, Colour colour) {
   const bool colours = colour == Colour::always || (colour == Colour::automatic && terminal_has_colour());
   for (std::size_t i = 0; !o.numbers && i < m.texts.size(); ++i) m.texts[i] = shade(m, m.values[i], colours);
-  const auto longest = [](const std::vector<std::string>& texts) {
-    double w = 0;
-    for (const auto& text : texts) w = std::max(w, columns(readable(text)));
-    return w;
-  };
   const double side = longest(o.row_labels), width = std::max(longest(o.column_labels), longest(m.texts));
   const bool narrow = !o.numbers && width == 1;  // cells of one character, side by side
   const std::string gap = narrow ? "" : " ", behind_label = narrow && side > 0 ? " " : "";

@@ -26,4 +26,15 @@ inline bool is_utf8(std::string_view text) {
   return true;
 }
 
+/// The width of UTF-8 text on a screen, in characters: its code points without the combining accents (U+0300 to U+036F),
+/// which are drawn over the letter before (x̂).
+inline std::size_t columns(std::string_view text) {
+  std::size_t columns = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const std::string_view pair = text.substr(i, 2);
+    columns += (text[i] & 0xc0) != 0x80 && !(pair >= "\xcc\x80" && pair < "\xcd\xb0");
+  }
+  return columns;
+}
+
 }  // namespace tapehead::detail

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include "files.hpp"
-#include "kernels/utf8.hpp"
 #include "tapehead/figures/plot.hpp"
 #include "tapehead/files/npy.hpp"
 #include "tapehead/files/safetensors.hpp"
@@ -116,16 +115,4 @@ TEST_CASE("write_file: a file that may not be written is left as it is") {
   CHECK(message<FileError>([&] { save_npy(path, scalar(1.0)); }).find("Permission denied") !=
         std::string::npos);
   CHECK(testing::read_bytes(path) == "old"sv);
-}
-
-TEST_CASE("utf8: characters of one to four bytes, and what is none") {
-  for (const char* good : {"", "a", "\x7f", "\u0080", "\u07ff", "\u0800", "\ud7ff", "\ue000", "\uffff",
-                           "\U00010000", "\U0010ffff", "ä→𝄞"})
-    CHECK(detail::is_utf8(good));
-  for (const char* bad :
-       {"\x80", "\xbf", "\xc0\x80", "\xc1\xbf", "\xc2", "\xc2 ", "\xe0\x9f\xbf", "\xe2\x86", "\xed\xa0\x80",
-        "\xed\xbf\xbf", "\xf0\x8f\xbf\xbf", "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "\xff", "a\xffz"})
-    CHECK_FALSE(detail::is_utf8(bad));
-  CHECK(detail::utf8_length("a→b", 1) == 3);
-  CHECK(detail::utf8_length("a→b", 2) == 0);
 }

@@ -75,18 +75,7 @@ std::string bytes_text(std::size_t bytes) {
 using Held = std::map<const detail::Storage*, std::size_t>;
 template <class T>
 Held held_by(const detail::Node<T>& node) {
-  static thread_local Held* found = nullptr;
   Held held;
-  struct Watch {
-    explicit Watch(Held& into) {
-      found = &into;
-      detail::copy_watch = [](const detail::Header& header) {
-        if (header.storage != nullptr)
-          (*found)[header.storage] = header.storage->bytes - sizeof(detail::Storage);
-      };
-    }
-    ~Watch() { detail::copy_watch = nullptr; }
-  } watch(held);
   for (const detail::Edge<T>* edge = node.edges; edge != nullptr; edge = edge->next)
     edge->each_saved([&](const detail::Header& header) {
       if (header.storage != nullptr) held[header.storage] = header.storage->bytes - sizeof(detail::Storage);

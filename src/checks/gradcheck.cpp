@@ -26,13 +26,9 @@ Inputs gradients(const CheckedFunction& f, const Inputs& x, const Tensor<double>
   Tape<double> tape;
   tape.watch(x);
   const Tensor<double> y = f(x);
+  const auto grad = tape.knows(y) ? tape.backward(y, dy) : tape.backward(x[0], zeros_like(x[0]));
   Inputs dx;
-  if (!tape.knows(y)) {
-    for (const auto& each : x) dx.push_back(zeros_like(each));
-  } else {
-    const auto grad = tape.backward(y, dy);
-    for (const auto& each : x) dx.push_back(grad[each]);
-  }
+  for (const auto& each : x) dx.push_back(grad[each]);
   return dx;
 }
 
@@ -54,7 +50,6 @@ struct Check {
   const GradcheckOptions& options;
   GradcheckReport& report;
 
-  double tolerance() const { return order == 1 ? options.tolerance : options.tolerance2; }
   template <class... A>
   void fail(Format<A...> text, const A&... arguments) {
     report.message += (report.ok ? "gradcheck" : "\ngradcheck");
@@ -93,13 +88,13 @@ void Check::all() {
 
 // Checks each element of one argument, and returns its largest gradient.
 double Check::argument(std::size_t k) {
-  const std::string& name = names[k];
   const Shape& shape = got[k].shape();
   const Values g = got[k].to_vector();
   const std::vector<Slope> e = slopes(k, dy);
-  double largest = 0, excess = 1;
+  double largest = 0, most = 1;
   for (const Slope& s : e) largest = std::isfinite(s.value) ? std::max(largest, std::abs(s.value)) : largest;
-  const auto allowed = [&](double noise) { return tolerance() * std::max(largest, 1e-3) + noise; };
+  const double tolerance = order == 1 ? options.tolerance : options.tolerance2;
+  const auto allowed = [&](double noise) { return tolerance * std::max(largest, 1e-3) + noise; };
   std::size_t wrong = 0, worst = 0;
   std::string why;
   for (std::size_t i = 0; i < g.size(); ++i) {
@@ -108,25 +103,26 @@ double Check::argument(std::size_t k) {
     if (finite && e[i].noise > 1e-2 * largest + 1e-4) {  // such differences would agree with anything
       fail("{}: differences with a step of {:.1e} have a rounding error of {:.1e}, too large to check a gradient "
            "of {:.1e}; take a larger step, or scale the inputs",
-           name, f.step(k, i), e[i].noise, largest);
+           names[k], f.step(k, i), e[i].noise, largest);
       return largest;
     }
-    const double share = finite ? error / allowed(e[i].noise) : std::numeric_limits<double>::infinity();
-    if (finite && share > 1 && f.kink(k, i, dy, error)) {
-      if (options.skip_kinks && ++report.skipped) continue;
+    const double excess = finite ? error / allowed(e[i].noise) : std::numeric_limits<double>::infinity();
+    if (finite && excess > 1 && f.kink(k, i, dy, error)) {
+      report.skipped += options.skip_kinks;
+      if (options.skip_kinks) continue;
       why = fmt::format("f has a kink or a jump at {} (or bends too sharply for the step), where differences mean "
                         "nothing: choose other inputs, or set .skip_kinks",
-                        place(name, shape, i));
+                        place(names[k], shape, i));
     }
     ++report.checked;
-    report.worst = std::max(report.worst, share);
-    wrong += share > 1;
-    if (share > excess) worst = i, excess = share;
+    report.worst = std::max(report.worst, excess);
+    wrong += excess > 1;
+    if (excess > most) worst = i, most = excess;
   }
   if (wrong == 0) return largest;
   fail("\"{}\", shape {}: {} of {} elements disagree; the worst is {}: the tape gives {:.10g}, central differences "
        "give {:.10g} (± {:.1e}), a ratio of {:.6g}",
-       name, shape, wrong, g.size(), place(name, shape, worst), g[worst], e[worst].value,
+       names[k], shape, wrong, g.size(), place(names[k], shape, worst), g[worst], e[worst].value,
        allowed(e[worst].noise), g[worst] / e[worst].value);
   if (why.empty()) why = cause(k, allowed(1e-9));
   if (!why.empty()) report.message += "\n  likely cause: " + why;

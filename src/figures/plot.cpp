@@ -48,16 +48,16 @@ struct Frame {
   double left, right, top, bottom, width;
 };
 
+// Bars have no x axis with numbers.
 void draw_axes(Canvas& canvas, const Frame& f, const PlotOptions& o, const Axis& y, const Axis* x) {
-  for (const auto& tick : y.ticks()) {
-    canvas.line({f.left, y.at(tick.value)}, {f.right, y.at(tick.value)}, "grid");
-    canvas.text({f.left - 8, y.at(tick.value) + 4}, tick.label, "end");
+  for (const auto& [value, label] : y.ticks()) {
+    canvas.line({f.left, y.at(value)}, {f.right, y.at(value)}, "grid");
+    canvas.text({f.left - 8, y.at(value) + 4}, label, "end");
   }
-  if (x != nullptr)
-    for (const auto& tick : x->ticks()) {
-      canvas.line({x->at(tick.value), f.top}, {x->at(tick.value), f.bottom}, "grid");
-      canvas.text({x->at(tick.value), f.bottom + 18}, tick.label, "mid");
-    }
+  for (const auto& [value, label] : x == nullptr ? std::vector<Axis::Tick>() : x->ticks()) {
+    canvas.line({x->at(value), f.top}, {x->at(value), f.bottom}, "grid");
+    canvas.text({x->at(value), f.bottom + 18}, label, "mid");
+  }
   if (!o.x_axis.empty()) canvas.text({(f.left + f.right) / 2, o.height - 12}, o.x_axis, "mid soft");
   if (!o.y_axis.empty()) canvas.text({20, (f.top + f.bottom) / 2}, o.y_axis, "mid soft", -90);
 }

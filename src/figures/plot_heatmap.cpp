@@ -135,10 +135,8 @@ void draw_labels(Canvas& canvas, const Layout& at, const HeatmapOptions& o) {
   for (const auto& label : o.row_labels)
     canvas.text({at.left - 6, at.y(i++) + at.cell_h / 2 + 4}, label, "end");
   for (const auto& label : o.column_labels)
-    if (const Point p{at.x(j++) + at.cell_w / 2, at.top - 6}; at.slanted)
-      canvas.text(p, label, "", -45);
-    else
-      canvas.text(p, label, "mid");
+    canvas.text({at.x(j++) + at.cell_w / 2, at.top - 6}, label, at.slanted ? "" : "mid",
+                at.slanted ? -45 : 0);
   if (!o.column_axis.empty())
     canvas.text({at.left + at.grid_w / 2, o.title.empty() ? 20.0 : 42.0}, o.column_axis, "mid soft");
   if (!o.row_axis.empty()) canvas.text({20, at.top + at.grid_h / 2}, o.row_axis, "mid soft", -90);

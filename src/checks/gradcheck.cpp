@@ -82,8 +82,9 @@ void Check::all() {
   }
   if (report.ok && report.checked == 0) fail("nothing was checked: no input has an element");
   if (report.ok && order == 1 && largest == 0 && !options.may_be_zero)
-    fail("every difference is 0, and so is a gradient that was never recorded: choose a function or inputs for "
-         "which f depends on its inputs, or set .may_be_zero");
+    fail(
+        "every difference is 0, and so is a gradient that was never recorded: choose a function "
+        "or inputs for which f depends on its inputs, or set .may_be_zero");
 }
 
 // Checks each element of one argument, and returns its largest gradient.
@@ -101,18 +102,20 @@ double Check::argument(std::size_t k) {
     const double error = std::abs(g[i] - e[i].value);
     const bool finite = std::isfinite(error);
     if (finite && e[i].noise > 1e-2 * largest + 1e-4) {  // such differences would agree with anything
-      fail("{}: differences with a step of {:.1e} have a rounding error of {:.1e}, too large to check a gradient "
-           "of {:.1e}; take a larger step, or scale the inputs",
-           names[k], f.step(k, i), e[i].noise, largest);
+      fail(
+          "{}: differences with a step of {:.1e} have a rounding error of {:.1e}, too large to check "
+          "a gradient of {:.1e}; take a larger step, or scale the inputs",
+          names[k], f.step(k, i), e[i].noise, largest);
       return largest;
     }
     const double excess = finite ? error / allowed(e[i].noise) : std::numeric_limits<double>::infinity();
     if (finite && excess > 1 && f.kink(k, i, dy, error)) {
       report.skipped += options.skip_kinks;
       if (options.skip_kinks) continue;
-      why = fmt::format("f has a kink or a jump at {} (or bends too sharply for the step), where differences mean "
-                        "nothing: choose other inputs, or set .skip_kinks",
-                        place(names[k], shape, i));
+      why = fmt::format(
+          "f has a kink or a jump at {} (or bends too sharply for the step), where "
+          "differences mean nothing: choose other inputs, or set .skip_kinks",
+          place(names[k], shape, i));
     }
     ++report.checked;
     report.worst = std::max(report.worst, excess);
@@ -120,10 +123,11 @@ double Check::argument(std::size_t k) {
     if (excess > most) worst = i, most = excess;
   }
   if (wrong == 0) return largest;
-  fail("\"{}\", shape {}: {} of {} elements disagree; the worst is {}: the tape gives {:.10g}, central differences "
-       "give {:.10g} (± {:.1e}), a ratio of {:.6g}",
-       names[k], shape, wrong, g.size(), place(names[k], shape, worst), g[worst], e[worst].value,
-       allowed(e[worst].noise), g[worst] / e[worst].value);
+  fail(
+      "\"{}\", shape {}: {} of {} elements disagree; the worst is {}: the tape gives {:.10g}, "
+      "central differences give {:.10g} (± {:.1e}), a ratio of {:.6g}",
+      names[k], shape, wrong, g.size(), place(names[k], shape, worst), g[worst], e[worst].value,
+      allowed(e[worst].noise), g[worst] / e[worst].value);
   if (why.empty()) why = cause(k, allowed(1e-9));
   if (!why.empty()) report.message += "\n  likely cause: " + why;
   return largest;
@@ -131,8 +135,8 @@ double Check::argument(std::size_t k) {
 
 std::string Check::cause(std::size_t k, double allowed) const {
   if (order == 2)
-    return "the first derivatives are right, so a pullback uses a float that the forward pass computed, which is a "
-           "constant to the outer tape; compute it again from the inputs in recorded operations";
+    return "the first derivatives are right, so a pullback uses a float that the forward pass computed, "
+           "which is a constant to the outer tape; compute it again from the inputs in recorded operations";
   Disagreement d{k, names, got, {}, expected(k, ones_like(dy)), dy.shape(), allowed};
   for (std::size_t j = 0; j < names.size(); ++j) d.expected.push_back(expected(j, dy));
   return likely_cause(d);

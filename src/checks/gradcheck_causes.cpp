@@ -51,9 +51,8 @@ std::string likely_cause(const Disagreement& d) {
   if (!std::isfinite(sum(abs(expected)).item()))
     return "the differences are NaN or infinite: f is NaN or infinite within a step of its inputs";
   if (equal(got, zeros_like(got)))
-    return "the gradient is zero: the path from this input to the result was not recorded (it was computed "
-           "from raw "
-           "elements, from detach(), or from a constant made of them)";
+    return "the gradient is zero: the path from this input to the result was not recorded (raw elements, "
+           "detach(), or a constant made of them)";
   const double r = sum(got * expected).item() / sum(expected * expected).item();
   if (got.numel() > 1 && std::isfinite(r) && is(expected * r)) return factor(r, got.shape(), d.output);
   for (int i = 0; i < got.rank(); ++i)

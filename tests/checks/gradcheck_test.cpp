@@ -7,7 +7,6 @@
 
 using namespace tapehead;
 using testing::has;
-using testing::has;
 using testing::message;
 
 namespace {

@@ -37,15 +37,12 @@ TEST_CASE("jacobian: recorded on outer tapes; what the two refuse") {
                   {Tensor<double>{0.3, -0.2}}));
   CHECK(message<GradientError>([&] {
           hessian(square, Tensor<double>{1.0, 2.0});
-        }) ==
-        "hessian: the function's result has shape (2,); only a result with one element has a Hessian: sum "
-        "it, or "
-        "call jacobian, which takes any shape"sv);
-  CHECK(message<ShapeError>([&] {
-          jacobian(square, zeros<double>({1, 1, 1, 1}));
-        }) ==
-        "jacobian: of (1, 1, 1, 1) by (1, 1, 1, 1) it would have 8 axes; a tensor has at most 6: reshape x "
-        "or f's result"sv);
+        }) == "hessian: f's result has shape (2,); sum it, or call jacobian"sv);
+  CHECK(
+      message<ShapeError>([&] {
+        jacobian(square, zeros<double>({1, 1, 1, 1}));
+      }) ==
+      "jacobian: of (1, 1, 1, 1) by (1, 1, 1, 1) it would have 8 axes, more than 6: reshape x or f's result"sv);
 }
 
 TEST_CASE_TEMPLATE("jacobian and hessian: the tensor itself, captured by the function, is a constant", T,

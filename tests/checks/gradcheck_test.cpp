@@ -194,9 +194,9 @@ TEST_CASE("gradcheck: kinks are named or skipped, and never hide another error")
   // Wherever in the step the kink lies.
   for (double at = -0.99; at < 1; at += 0.01) {
     const Tensor<double> near{at * 0x1p-17, 3.0};
-    const auto report = gradcheck([](auto a) { return abs(a); }, {near}, {.skip_kinks = true});
+    const auto moved = gradcheck([](auto a) { return abs(a); }, {near}, {.skip_kinks = true});
     CAPTURE(at);
-    CHECK_MESSAGE(report, report.text());
+    CHECK_MESSAGE(moved, moved.text());
   }
 }
 

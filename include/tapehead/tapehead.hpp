@@ -3,6 +3,7 @@
 // The whole library. Each header stands alone too; from the ground up:
 #include "tapehead/kernels/error.hpp"
 #include "tapehead/kernels/memory.hpp"
+#include "tapehead/kernels/threads.hpp"
 #include "tapehead/tensor/shape.hpp"
 #include "tapehead/autograd/record.hpp"
 #include "tapehead/autograd/tape.hpp"

@@ -1,46 +1,92 @@
-// Threads that help when they can. OpenMP's loops end where the last thread arrives: on a busy machine the
-// system may leave that thread waiting for milliseconds, although the others have long done its work. Here
-// the caller takes pieces until none is left, and waits only for pieces that somebody has begun. Threads
-// without work sleep.
+// The thread pool. The calling thread takes pieces of its own job until none is left, and then waits only for
+// pieces that another thread has begun. So on a busy machine nobody waits for a thread that the system has
+// not scheduled yet. Threads without work sleep.
 
 #include "kernels/parallel.hpp"
 
-#include <unistd.h>
+#include <fmt/format.h>
+#include <pthread.h>
+#if defined(__linux__)
+#include <sched.h>
+#elif defined(__APPLE__)
+#include <dlfcn.h>
+#endif
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdlib>
 #include <exception>
-#include <memory>
 #include <mutex>
 #include <system_error>
 #include <thread>
-#include <vector>
-#ifdef _OPENMP
-#include <omp.h>
+
+#include "tapehead/kernels/error.hpp"
+#include "tapehead/kernels/threads.hpp"
+
+#if defined(__ELF__)
+extern "C" [[gnu::weak]] int omp_in_parallel();  // null unless the program uses OpenMP
 #endif
 
-namespace tapehead::kernels {
+namespace tapehead {
+namespace kernels {
 namespace {
 
-thread_local bool busy = false;  // inside a piece of work
+constexpr int most_threads = 1024;
+/// How long a thread watches for the next job or for the end of one before it sleeps: waking a thread takes
+/// about as long.
+constexpr auto watching = std::chrono::microseconds(50);
+
+thread_local bool busy = false;       // inside a piece of work
+bool forked = false;                  // this process is a forked child: the pool's threads are not here
+std::atomic<int> chosen_threads = 0;  // by set_num_threads(); 0: not set
+[[maybe_unused]] const int registered = pthread_atfork(nullptr, nullptr, [] { forked = true; });
+
+/// Whether this thread runs in a parallel region of the program's own OpenMP, whose threads are then busy.
+bool in_openmp_region() {
+#if defined(__ELF__)
+  return omp_in_parallel != nullptr && omp_in_parallel() != 0;
+#elif defined(__APPLE__)
+  static const auto in_parallel = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, "omp_in_parallel"));
+  return in_parallel != nullptr && in_parallel() != 0;
+#else
+  return false;
+#endif
+}
+
+/// The number in an environment variable, 0 if there is none.
+int number_in(const char* variable) {
+  const char* text = std::getenv(variable);
+  return text == nullptr
+             ? 0
+             : static_cast<int>(std::clamp(std::strtol(text, nullptr, 10), 0L, long{most_threads}));
+}
+
+/// hardware_concurrency() would count processors that `taskset` or a container withholds.
+int usable_processors() {
+#if defined(__linux__)
+  cpu_set_t usable;
+  if (sched_getaffinity(0, sizeof usable, &usable) == 0) return CPU_COUNT(&usable);
+#endif
+  return static_cast<int>(std::thread::hardware_concurrency());
+}
 
 struct Job {
   const std::int64_t pieces;
   void (*const call)(const void*, std::int64_t);
   const void* const f;
-  int seats;  ///< how many may still join
+  int seats;  ///< how many threads may still join
   std::atomic<std::int64_t> next = 0;
   std::atomic<int> helpers = 0;
   std::mutex failing = {};
   std::exception_ptr failure = nullptr;
 };
 
-/// Whether `ready` comes true soon. Yields: others may need the processor more.
+/// Whether `ready` comes true soon. Other threads may need the processor more, so this one yields it.
 template <class F>
 bool soon(const F& ready) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(50);
+  const auto end = std::chrono::steady_clock::now() + watching;
   while (!ready()) {
     if (std::chrono::steady_clock::now() > end) return false;
     std::this_thread::yield();
@@ -48,21 +94,21 @@ bool soon(const F& ready) {
   return true;
 }
 
+void work(Job& job) {
+  busy = true;
+  for (std::int64_t i; (i = job.next++) < job.pieces;) {
+    try {
+      job.call(job.f, i);
+    } catch (...) {
+      const std::lock_guard lock(job.failing);
+      if (!job.failure) job.failure = std::current_exception();
+    }
+  }
+  busy = false;
+}
+
 class Pool {
  public:
-  ~Pool() {
-    {
-      const std::lock_guard lock(mutex_);
-      stop_ = true;
-    }
-    wake_.notify_all();
-    for (std::thread& t : workers_) t.join();
-  }
-
-  /// Whether this process made the pool. A forked child has a copy, but no threads to it, and perhaps a mutex
-  /// that nobody will ever release.
-  bool ours() const { return getpid() == process_; }
-
   void run(Job& job) {
     const bool shared = publish(job);
     work(job);
@@ -71,14 +117,13 @@ class Pool {
   }
 
  private:
-  /// Offers a job to the workers, unless they have one already.
+  /// Offers a job to the pool's threads, unless they already have one.
   bool publish(Job& job) {
-    if (!ours()) return false;
     const std::lock_guard lock(mutex_);
     if (job_ != nullptr) return false;
     try {
-      while (static_cast<int>(workers_.size()) < job.seats) workers_.emplace_back([this] { serve(); });
-    } catch (const std::system_error&) {  // no more threads to be had: those there are will do
+      for (; workers_ < job.seats; ++workers_) std::thread([this] { serve(); }).detach();
+    } catch (const std::system_error&) {  // the system has no more threads: use those that we have
     }
     job_ = &job;
     ++jobs_;
@@ -95,29 +140,14 @@ class Pool {
     done_.wait(lock, [&] { return job.helpers == 0; });
   }
 
-  void work(Job& job) {
-    busy = true;
-    for (std::int64_t i; (i = job.next++) < job.pieces;) {
-      try {
-        job.call(job.f, i);
-      } catch (...) {
-        const std::lock_guard lock(job.failing);
-        if (!job.failure) job.failure = std::current_exception();
-      }
-    }
-    busy = false;
-  }
-
-  /// A worker's life: each job is joined once, if there is a seat.
+  /// The loop of one of the pool's threads, which joins each job at most once, if there is a seat.
   void serve() {
-    std::uint64_t seen = 0;
-    for (;;) {
+    for (std::uint64_t seen = 0;;) {
       soon([&] { return jobs_ != seen; });
       std::unique_lock lock(mutex_);
       ++sleeping_;
-      wake_.wait(lock, [&] { return stop_ || (job_ != nullptr && jobs_ != seen && job_->seats > 0); });
+      wake_.wait(lock, [&] { return job_ != nullptr && jobs_ != seen && job_->seats > 0; });
       --sleeping_;
-      if (stop_) return;
       Job& job = *job_;
       seen = jobs_;
       --job.seats;
@@ -129,41 +159,44 @@ class Pool {
     }
   }
 
-  const pid_t process_ = getpid();
   std::mutex mutex_;
   std::condition_variable wake_, done_;
-  std::vector<std::thread> workers_;
+  int workers_ = 0, sleeping_ = 0;
   Job* job_ = nullptr;
   std::atomic<std::uint64_t> jobs_ = 0;  ///< how many there have been
-  int sleeping_ = 0;
-  bool stop_ = false;
 };
 
 }  // namespace
 
-int available_threads() {
-  if (busy) return 1;
-#ifdef _OPENMP
-  return omp_in_parallel() ? 1 : omp_get_max_threads();
-#else
-  static const int threads = [] {
-    const char* wanted = std::getenv("OMP_NUM_THREADS");
-    const int n = wanted ? std::atoi(wanted) : static_cast<int>(std::thread::hardware_concurrency());
-    return n > 0 ? n : 1;
-  }();
-  return threads;
-#endif
+int default_threads() {
+  for (const char* variable : {"TAPEHEAD_NUM_THREADS", "OMP_NUM_THREADS"})
+    if (const int n = number_in(variable); n > 0) return n;
+  return std::max(usable_processors(), 1);
 }
+
+int available_threads() { return busy || forked || in_openmp_region() ? 1 : num_threads(); }
 
 void run_shared(std::int64_t n, void (*call)(const void*, std::int64_t), const void* f) {
-  struct Remove {
-    void operator()(Pool* p) const {
-      if (p->ours()) delete p;
-    }
-  };
-  static const std::unique_ptr<Pool, Remove> pool(new Pool);
-  Job job{n, call, f, available_threads() - 1};
-  pool->run(job);
+  static Pool& pool = *new Pool;  // never destroyed: its threads sleep until the process ends
+  const auto threads = std::min<std::int64_t>(available_threads(), n);
+  Job job{n, call, f, static_cast<int>(threads) - 1};
+  pool.run(job);
 }
 
-}  // namespace tapehead::kernels
+}  // namespace kernels
+
+int num_threads() {
+  const int chosen = kernels::chosen_threads.load(std::memory_order_relaxed);
+  if (chosen > 0) return chosen;
+  static const int standard = kernels::default_threads();
+  return standard;
+}
+
+void set_num_threads(int threads) {
+  if (threads < 1 || threads > kernels::most_threads)
+    throw ValueError(fmt::format("set_num_threads: {} threads were asked for; it takes 1 to {}", threads,
+                                 kernels::most_threads));
+  kernels::chosen_threads = threads;
+}
+
+}  // namespace tapehead

@@ -3,19 +3,22 @@
 
 namespace tapehead::kernels {
 
-/// Below this many elementary operations a second thread costs more than it brings.
+/// Below this many elementary operations a second thread costs more time than it saves.
 inline constexpr std::int64_t parallel_work = 100'000;
 
-/// How many threads may share a piece of work: what OMP_NUM_THREADS or omp_set_num_threads() says, otherwise
-/// as many as this process may use; 1 within a parallel_for.
+/// How many threads may share a piece of work now: num_threads(), but 1 inside a parallel_for, inside a
+/// parallel region of the caller's OpenMP, and in a forked child, which has no threads but its own.
 int available_threads();
 
-/// Calls call(f, i) for i in 0 … n-1, on this thread and on idle ones that come in time.
+/// What num_threads() is before anything is set: from the environment and the system, as they are now.
+int default_threads();
+
+/// Calls call(f, i) for i in 0 … n-1, on this thread and on idle threads of the pool that join in time.
 void run_shared(std::int64_t n, void (*call)(const void* f, std::int64_t i), const void* f);
 
-/// Calls f(i) for i in 0 … n-1, on several threads when `work` operations in all are enough to pay for them.
-/// Which thread runs which i is not said: f must give the same result whoever runs it. What f throws comes
-/// out here.
+/// Calls f(i) for i in 0 … n-1, on several threads if `work` operations in all are enough to pay for them.
+/// Any thread may run any i, so the result of f(i) must not depend on the thread. If calls of f throw, all
+/// other calls are still made, and then the first exception is thrown here.
 template <class F>
 void parallel_for(std::int64_t n, std::int64_t work, const F& f) {
   if (n > 1 && work >= parallel_work && available_threads() > 1)
@@ -25,7 +28,7 @@ void parallel_for(std::int64_t n, std::int64_t work, const F& f) {
     for (std::int64_t i = 0; i < n; ++i) f(i);
 }
 
-/// f(start, size) for pieces of a run of n elements that cost about `each` operations apiece.
+/// Calls f(start, size) for pieces of a range of n elements that cost about `each` operations per element.
 template <class F>
 void parallel_pieces(std::int64_t n, std::int64_t each, const F& f) {
   constexpr std::int64_t piece = 16'384;

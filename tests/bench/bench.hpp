@@ -19,9 +19,7 @@
 #include <vector>
 
 #include "kernels/vec.hpp"
-#ifdef _OPENMP
-#include <omp.h>
-#endif
+#include "tapehead/kernels/threads.hpp"
 
 namespace bench {
 
@@ -109,11 +107,7 @@ inline std::optional<double> ratio_of(const std::string& name, const std::vector
 }
 
 /// How many threads the library may use.
-inline void use_threads([[maybe_unused]] int n) {
-#ifdef _OPENMP
-  omp_set_num_threads(n);
-#endif
-}
+inline void use_threads(int n) { tapehead::set_num_threads(n); }
 
 /// GFLOP/s of one core doing nothing but multiply-adds (two operations each), in enough chains to hide their
 /// latency.

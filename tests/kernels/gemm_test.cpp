@@ -11,6 +11,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <thread>
 #include <type_traits>
 #include <vector>
 
@@ -256,39 +257,39 @@ TEST_CASE_TEMPLATE("gemm: infinity, NaN, zero and subnormal spread as in plain l
   CHECK(c == tiny);
 }
 
-#ifdef _OPENMP
 TEST_CASE_TEMPLATE("gemm: the same bits for any number of threads", T, float, double) {
-  const int before = omp_get_max_threads();
   for (const auto& of :
        Sizes<3>{{300, 310, 320}, {1000, 40, 200}, {13, 2000, 300}, {1, 3000, 700}, {2500, 1, 900}}) {
     const int64_t m = of[0], n = of[1], k = of[2];
     const Factor<T> A(m, k, Layout::rows), B(k, n, Layout::rows);
     std::vector<T> one(static_cast<std::size_t>(m * n)), many(one.size());
-    omp_set_num_threads(1);
-    multiply(A, B, one.data(), n);
+    {
+      const testing::Threads chosen(1);
+      multiply(A, B, one.data(), n);
+    }
     for (int threads : {2, 3, 5, 8}) {
-      omp_set_num_threads(threads);
+      const testing::Threads chosen(threads);
       std::fill(many.begin(), many.end(), T(-1));
       multiply(A, B, many.data(), n);
       CHECK(one == many);
     }
   }
-  omp_set_num_threads(before);
 }
-#endif
 
 TEST_CASE_TEMPLATE("gemm: from several threads at once", T, float, double) {
   const Factor<T> A(150, 160, Layout::rows), B(160, 170, Layout::columns);
   std::vector<T> alone(150 * 170);
   multiply(A, B, alone.data(), 170);
   std::atomic<bool> ok = true;
-#ifdef _OPENMP
-#pragma omp parallel for num_threads(4)
-#endif
-  for (int i = 0; i < 8; ++i) {
-    std::vector<T> C(150 * 170);
-    multiply(A, B, C.data(), 170);
-    if (C != alone) ok = false;
-  }
+  std::vector<std::thread> users;
+  for (int user = 0; user < 4; ++user)
+    users.emplace_back([&] {
+      for (int i = 0; i < 2; ++i) {
+        std::vector<T> C(150 * 170);
+        multiply(A, B, C.data(), 170);
+        if (C != alone) ok = false;
+      }
+    });
+  for (std::thread& user : users) user.join();
   CHECK(ok.load());
 }

@@ -2,11 +2,13 @@
 // wrong.
 #include "kernels/parallel.hpp"
 
+#include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -21,18 +23,15 @@
 using namespace tapehead::kernels;
 using std::int64_t;
 
+/// As if this program used OpenMP and were in one of its regions.
+static thread_local bool in_region = false;
+extern "C" int omp_in_parallel() { return in_region; }
+
 namespace {
 
-/// More threads than this machine may have, for as long as this lives; without OpenMP, what the machine has.
-struct FourThreads {
-  int before = available_threads();
-  FourThreads() { set(4); }
-  ~FourThreads() { set(before); }
-  static void set([[maybe_unused]] int threads) {
-#ifdef _OPENMP
-    omp_set_num_threads(threads);
-#endif
-  }
+/// More threads than this machine may have.
+struct FourThreads : testing::Threads {
+  FourThreads() : Threads(4) {}
 };
 
 /// Counts how often each of n pieces is done.
@@ -52,7 +51,6 @@ TEST_CASE("parallel_for: every piece once, for every number of pieces") {
   for (int round = 0; round < 300; ++round) CHECK(counts(100, parallel_work) == std::vector<int>(100, 1));
 }
 
-#ifdef _OPENMP
 TEST_CASE("parallel_for: other threads do come, and are gone when it returns") {
   const FourThreads more;
   std::atomic<int> others = 0, inside = 0;
@@ -68,12 +66,11 @@ TEST_CASE("parallel_for: other threads do come, and are gone when it returns") {
   CHECK(others > 0);
   CHECK(inside == 0);
 
-  omp_set_num_threads(1);
+  tapehead::set_num_threads(1);
   others = 0;
   parallel_for(20, parallel_work, [&](int64_t) { others += std::this_thread::get_id() != caller; });
   CHECK(others == 0);
 }
-#endif
 
 TEST_CASE("parallel_for: little work stays on this thread") {
   const FourThreads more;
@@ -118,21 +115,97 @@ TEST_CASE("parallel_for: within another one, and from several threads at once") 
   CHECK(sum == 4 * 50 * 45);
 }
 
-TEST_CASE("parallel_for: a forked child, which has no helpers, works and ends") {
-  const FourThreads more;
-  CHECK(counts(20, parallel_work) == std::vector<int>(20, 1));  // the parent's helpers are there
-  std::fflush(nullptr);  // or the child would write it once more when it ends
-  const pid_t child = fork();
-  if (child == 0) {
-    const int failed = counts(20, parallel_work) == std::vector<int>(20, 1) ? 0 : 1;
+/// Runs `child` in a forked process, which must end within ten seconds and return true.
+template <class F>
+bool forked(const F& child) {
+  std::fflush(nullptr);  // otherwise the child would write it a second time
+  const pid_t pid = fork();
+  if (pid == 0) {
+    const int failed = child() ? 0 : 1;
 #ifdef __SANITIZE_ADDRESS__
-    std::_Exit(failed);  // its search for leaks would count what the threads that stayed behind hold
+    std::_Exit(failed);  // the search for leaks would count what the parent's other threads hold
 #else
     std::exit(failed);
 #endif
   }
   int status = -1;
-  CHECK(waitpid(child, &status, 0) == child);
-  CHECK(WIFEXITED(status));
-  CHECK(WEXITSTATUS(status) == 0);
+  for (int ms = 0; ms < 10'000 && waitpid(pid, &status, WNOHANG) == 0; ++ms)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  if (status == -1) kill(pid, SIGKILL), waitpid(pid, &status, 0);
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+TEST_CASE("parallel_for: a forked child works on, alone") {
+  const FourThreads more;
+  const std::vector<int> once(20, 1);
+  CHECK(counts(20, parallel_work) == once);  // the parent's helpers are there
+  CHECK(forked([&] { return available_threads() == 1 && counts(20, parallel_work) == once; }));
+  CHECK(available_threads() == 4);
+}
+
+TEST_CASE("parallel_for: a child forked while other threads use the pool does not hang") {
+  const FourThreads more;
+  std::atomic<bool> stop = false;
+  std::vector<std::thread> users;
+  for (int t = 0; t < 2; ++t)
+    users.emplace_back([&] {
+      while (!stop) parallel_for(10, parallel_work, [](int64_t) { std::this_thread::yield(); });
+    });
+  int ended = 0;
+  for (int round = 0; round < 50; ++round)
+    ended += forked([] {
+      const bool good = counts(20, parallel_work) == std::vector<int>(20, 1);
+      std::_Exit(good ? 0 : 1);
+      return good;
+    });
+  stop = true;
+  for (std::thread& t : users) t.join();
+  CHECK(ended == 50);
+}
+
+TEST_CASE("threads: set_num_threads is for all threads, and takes no number below 1") {
+  const FourThreads more;
+  int seen = 0;
+  std::thread([&] { seen = tapehead::num_threads(); }).join();
+  CHECK(seen == 4);
+  for (int bad : {0, -3, 100'000})
+    CHECK(testing::message<tapehead::ValueError>([&] { tapehead::set_num_threads(bad); }) ==
+          "set_num_threads: " + std::to_string(bad) + " threads were asked for; it takes 1 to 1024");
+  CHECK(tapehead::num_threads() == 4);
+}
+
+TEST_CASE("threads: the number comes from the environment, else from the processors that may be used") {
+  const auto with = [](const char* own, const char* openmp) {
+    own != nullptr ? setenv("TAPEHEAD_NUM_THREADS", own, 1) : unsetenv("TAPEHEAD_NUM_THREADS");
+    openmp != nullptr ? setenv("OMP_NUM_THREADS", openmp, 1) : unsetenv("OMP_NUM_THREADS");
+    return default_threads();
+  };
+  const char *const own = std::getenv("TAPEHEAD_NUM_THREADS"), *const openmp = std::getenv("OMP_NUM_THREADS");
+  const std::string own_before = own ? own : "", openmp_before = openmp ? openmp : "";
+  CHECK(with("3", "5") == 3);
+  CHECK(with(nullptr, "5,2") == 5);
+  CHECK(with("0", "5") == 5);
+  CHECK(with("99999999999999999999", nullptr) == 1024);
+  const int processors = with(nullptr, nullptr);
+  CHECK(processors >= 1);
+  for (const char* bad : {"", "-2", "many"}) CHECK(with(bad, bad) == processors);
+#ifdef __linux__
+  int on_one = 0;
+  std::thread([&] {
+    cpu_set_t mine;
+    CPU_ZERO(&mine);
+    CPU_SET(static_cast<std::size_t>(sched_getcpu()), &mine);
+    if (sched_setaffinity(0, sizeof mine, &mine) == 0) on_one = default_threads();
+  }).join();
+  CHECK(on_one == 1);
+#endif
+  with(own ? own_before.c_str() : nullptr, openmp ? openmp_before.c_str() : nullptr);
+}
+
+TEST_CASE("threads: one thread inside a parallel region of the program's own OpenMP") {
+  const FourThreads more;
+  in_region = true;
+  CHECK(available_threads() == 1);
+  in_region = false;
+  CHECK(available_threads() == 4);
 }

@@ -10,9 +10,11 @@
 namespace tapehead::kernels {
 namespace {
 
-// 16 interleaved partial results: independent of each other, so that the compiler makes vectors of them.
+// 16 interleaved partial results do not depend on each other, so the compiler makes vectors of them.
 constexpr std::int64_t ways = 16;
 
+/// The largest element, -∞ of none, NaN if the largest is infinite and there is a NaN. (Beside finite numbers
+/// a NaN needs no search: it makes the sum of the exponentials NaN.)
 template <class T>
 T max_of(std::int64_t n, const T* x) {
   T best[ways];
@@ -21,14 +23,20 @@ T max_of(std::int64_t n, const T* x) {
   for (; i + ways <= n; i += ways)
     for (std::int64_t w = 0; w < ways; ++w) best[w] = x[i + w] > best[w] ? x[i + w] : best[w];
   for (; i < n; ++i) best[0] = x[i] > best[0] ? x[i] : best[0];
-  return *std::max_element(best, best + ways);
+  const T largest = *std::max_element(best, best + ways);
+  if (std::isinf(largest))
+    for (i = 0; i < n; ++i)
+      if (std::isnan(x[i])) return x[i];
+  return largest;
 }
 
+/// Σ x, in double.
 template <class T>
 double sum_of(std::int64_t n, const T* x) {
   return sums<1>(n, [x](auto at) { return std::array{at(x)}; })[0];
 }
 
+/// y = exp(x - shift).
 template <class T>
 void exp_shifted(std::int64_t n, const T* x, T shift, T* y) {
   for (std::int64_t i = 0; i < n; ++i) y[i] = x[i] - shift;
@@ -52,13 +60,13 @@ SumExp<T> sum_exp_row(std::int64_t n, const T* x) {
 
 template <class T>
 void softmax_row(std::int64_t n, const T* s, T* a, bool empty_is_zero) {
-  const T max = max_of(n, s), lowest = -std::numeric_limits<T>::infinity();
-  if (empty_is_zero && max == lowest && std::all_of(s, s + n, [=](T v) { return v == lowest; })) {
+  const T max = max_of(n, s);
+  if (empty_is_zero && max == -std::numeric_limits<T>::infinity()) {
     std::fill_n(a, n, T{0});
     return;
   }
   exp_shifted(n, s, max, a);
-  const T total = static_cast<T>(sum_of(n, a));  // a NaN anywhere makes the sum, and with it the row, NaN
+  const T total = static_cast<T>(sum_of(n, a));  // a NaN anywhere makes the sum NaN, and so the row
   for (std::int64_t i = 0; i < n; ++i) a[i] /= total;
 }
 

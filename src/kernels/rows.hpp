@@ -1,11 +1,14 @@
 #pragma once
 #include <cstdint>
 
-// Softmax of one row: the largest is subtracted, so that no exponential overflows, and the sum is taken in
-// double, so that a long row of small terms does not stop growing.
+// Softmax of one row. The largest element is subtracted, so that no exponential overflows, and the sum is
+// accumulated in double, because a float sum of a long row would stop growing.
 namespace tapehead::kernels {
 
-/// The largest element (NaN apart) and log Σ exp(x - max); -inf and NaN or 0 where there is nothing but -inf.
+/// The largest element and log Σ exp(x - max), so that log Σ exp(x) = max + log. For a row of n elements x:
+/// if x has a NaN, then `log` is NaN, and so is `max` if it would be infinite; otherwise `log` is NaN if
+/// `max` is infinite, and max = log = -∞ where n = 0. Losses add in the order (max - x) + log: max + log
+/// would lose the logarithm of a row of large numbers.
 template <class T>
 struct SumExp {
   T max;
@@ -14,11 +17,12 @@ struct SumExp {
 template <class T>
 SumExp<T> sum_exp_row(std::int64_t n, const T* x);
 
-/// a = exp(s - max s) / Σ. A row of nothing but -inf gives NaN, or zeros where asked. a may be s.
+/// a = exp(s - max s) / Σ for n elements; a may be s. A row of nothing but -∞ gives NaN, or zeros if
+/// `empty_is_zero`. A NaN in s makes all of a NaN.
 template <class T>
 void softmax_row(std::int64_t n, const T* s, T* a, bool empty_is_zero);
 
-/// ds = a (da - Σ da a), the way back through it; ds may be da.
+/// ds = a (da - Σ da a), the gradient of softmax with its output a and da arriving; ds may be da.
 template <class T>
 void softmax_pull_row(std::int64_t n, const T* a, const T* da, T* ds);
 

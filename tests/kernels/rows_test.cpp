@@ -160,3 +160,41 @@ TEST_CASE_TEMPLATE("rows: infinity, NaN and subnormal numbers", T, float, double
     CHECK((std::isnan(y[0]) && std::isnan(y[at])));
   }
 }
+
+TEST_CASE_TEMPLATE("rows: any NaN gives NaN, beside infinities and in rows of nothing but NaN too", T, float,
+                   double) {
+  const T nan = quiet_nan<T>, far = inf<T>;
+  for (int64_t n : {2, 15, 16, 17, 40})
+    for (T other : {nan, -far, far, T(1), std::numeric_limits<T>::lowest()})
+      for (int64_t place : {int64_t(0), n / 2, n - 1}) {
+        CAPTURE(n);
+        CAPTURE(other);
+        CAPTURE(place);
+        std::vector<T> x(static_cast<std::size_t>(n), other), a(x.size());
+        x[static_cast<std::size_t>(place)] = nan;
+        const auto total = sum_exp_row(n, x.data());
+        CHECK(std::isnan(total.log));
+        CHECK(std::isnan(static_cast<double>(total.max) + total.log));
+        CHECK(!std::isinf(total.max));
+        for (bool empty_is_zero : {false, true}) {
+          softmax_row(n, x.data(), a.data(), empty_is_zero);
+          for (T v : a) CHECK(std::isnan(v));
+        }
+      }
+  const std::vector<T> nothing(20, -far);
+  std::vector<T> a(20);
+  CHECK(sum_exp_row<T>(20, nothing.data()).max == -far);
+  softmax_row<T>(20, nothing.data(), a.data(), true);
+  CHECK(a == std::vector<T>(20, T(0)));
+  softmax_row<T>(20, nothing.data(), a.data(), false);
+  for (T v : a) CHECK(std::isnan(v));
+  CHECK(sum_exp_row<T>(0, nullptr).max == -far);
+}
+
+TEST_CASE_TEMPLATE("rows: the logarithm of a sum survives beside large numbers", T, float, double) {
+  const T large = sizeof(T) == 4 ? T(1e17) : T(1e300);
+  const std::vector<T> x{large, large};
+  const auto total = sum_exp_row<T>(2, x.data());
+  CHECK((static_cast<double>(total.max) - static_cast<double>(x[0])) + total.log ==
+        doctest::Approx(std::log(2.0)));
+}

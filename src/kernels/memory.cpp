@@ -1,6 +1,7 @@
 #include "tapehead/kernels/memory.hpp"
 
 #include <fmt/format.h>
+#include <pthread.h>
 
 #include <algorithm>
 #include <atomic>
@@ -9,42 +10,41 @@
 #include <mutex>
 #include <new>
 #include <utility>
-#include <vector>
 #ifdef __linux__
 #include <sys/mman.h>
 #endif
 
 #include "tapehead/kernels/error.hpp"
 
-// Size classes go in quarter steps between powers of two: 64, 80 → 128 in 64-byte steps, 160, 192, …; at most
-// a fifth of a block is unused. Small blocks wait in lists of their own thread, without a lock; large ones in
-// one shared set of lists. Of these, those too small for huge pages of their own are cut from slabs that have
-// them, and are never given back: who walks down a column would otherwise wait for a page's address at every
-// step. Under AddressSanitizer nothing is kept, so that it sees every use after free.
-#if defined(__SANITIZE_ADDRESS__)
-#define TAPEHEAD_KEEP_BLOCKS 0
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define TAPEHEAD_KEEP_BLOCKS 0
+// Blocks come in size classes, and a freed block waits for the next request of its class: a small one in a
+// cache of its thread, which needs no lock, others in one cache that all threads share. Blocks below 4 MiB
+// are cut from slabs on huge pages and never returned to the system: on 4 KiB pages a GPT step spends a tenth
+// of its time on address translation. Larger blocks have huge pages of their own.
+//
+// Under AddressSanitizer nothing is kept, so that it sees every use after free.
+#ifndef __has_feature
+#define __has_feature(x) 0
 #endif
-#endif
-#ifndef TAPEHEAD_KEEP_BLOCKS
+#if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
+#define TAPEHEAD_KEEP_BLOCKS 0
+#else
 #define TAPEHEAD_KEEP_BLOCKS 1
 #endif
 
 namespace tapehead {
 namespace {
 
-constexpr std::size_t alignment = 64, counted = 4096, huge_page = std::size_t{2} << 20;
-constexpr std::size_t largest_small = std::size_t{64} << 10;  // up to here a thread keeps its own
-constexpr std::size_t kept_small = std::size_t{4} << 20;      // bytes a thread keeps of one class
-constexpr std::size_t smallest_huge = 2 * huge_page;       // from here on a block has huge pages of its own
-constexpr std::size_t slab_bytes = std::size_t{32} << 20;  // what smaller ones are cut from
-constexpr std::size_t kept_large = std::size_t{1} << 30;   // bytes kept of all large classes together
+constexpr std::size_t KiB = 1024, MiB = 1024 * KiB;
+constexpr std::size_t cache_line = 64, huge_page = 2 * MiB, slab_bytes = 32 * MiB;
+constexpr std::size_t largest_small = 64 * KiB, smallest_huge = 4 * MiB, largest = std::size_t{1} << 62;
+constexpr std::size_t kept_by_thread = 32 * MiB;  // more goes to the shared cache
+constexpr std::size_t kept_by_all = 1024 * MiB;   // of what is more, huge blocks go to the system
 
-// 4 classes a power of two: class 4p + s holds 2^p + s 2^(p-2) bytes, rounded up to whole cache lines.
+// There are 4 classes for each power of two, so that at most a fifth of a block is unused: class 4p + s holds
+// 2^p + s 2^(p-2) bytes, rounded up to whole cache lines.
+constexpr int size_classes = 4 * 64, smallest_class = 4 * 6;
 int class_of(std::size_t bytes) {
-  if (bytes <= alignment) return 4 * 6;
+  if (bytes <= cache_line) return smallest_class;
   const int power = static_cast<int>(std::bit_width(bytes - 1)) - 1;
   const std::size_t quarter = std::size_t{1} << (power - 2);
   return 4 * power + static_cast<int>((bytes - 1 - (std::size_t{1} << power)) / quarter + 1);
@@ -52,23 +52,12 @@ int class_of(std::size_t bytes) {
 std::size_t class_bytes(int c) {
   const std::size_t base = std::size_t{1} << (c / 4);
   const std::size_t bytes = base + static_cast<std::size_t>(c % 4) * (base / 4);
-  return (bytes + alignment - 1) / alignment * alignment;
+  return (bytes + cache_line - 1) / cache_line * cache_line;
 }
-constexpr int size_classes = 4 * 64;
-
-struct Block {
-  Block* next;
-};
-struct List {
-  Block* first = nullptr;
-  std::size_t bytes = 0;
-};
-
-std::atomic<std::int64_t> large_held{0}, large_peak{0};
 
 void* from_system(std::size_t bytes) {
   const bool huge = bytes >= smallest_huge;
-  void* block = ::operator new (bytes, std::align_val_t{huge ? huge_page : alignment}, std::nothrow);
+  void* block = ::operator new (bytes, std::align_val_t{huge ? huge_page : cache_line}, std::nothrow);
   if (block == nullptr) throw Error(fmt::format("memory: {} bytes could not be had", bytes));
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
   if (huge) madvise(block, bytes, MADV_HUGEPAGE);
@@ -76,149 +65,169 @@ void* from_system(std::size_t bytes) {
   return block;
 }
 void to_system(void* block, std::size_t bytes) noexcept {
-  ::operator delete (block, std::align_val_t{bytes >= smallest_huge ? huge_page : alignment});
+  ::operator delete (block, std::align_val_t{bytes >= smallest_huge ? huge_page : cache_line});
 }
 
-Block* pop(List& list, std::size_t bytes) {
-  Block* block = list.first;
-  if (block != nullptr) list.first = block->next, list.bytes -= bytes;
-  return block;
-}
-void push(List& list, void* block, std::size_t bytes) {
-  list.first = new (block) Block{list.first};
-  list.bytes += bytes;
-}
-void empty(List& list, std::size_t bytes) {
-  while (Block* block = pop(list, bytes)) to_system(block, bytes);
-}
+using Count = std::atomic<std::int64_t>;
+constexpr auto relaxed = std::memory_order_relaxed;
 
-struct Thread;
+/// Freed blocks, and how many blocks were handed out to the cache's thread.
+struct Cache {
+  struct Block {
+    Block* next;
+  };
+  Block* first[size_classes] = {};
+  std::size_t kept = 0;  // bytes
+  // Written by one thread at a time, so that counting needs no locked instruction; read by memory_use().
+  Count blocks = 0;     // handed out, less those given back
+  Count uncounted = 0;  // bytes of these that are not yet in Shared::held
+  Count most = 0;       // the most that `uncounted` was
+  bool used = true;     // by a thread that lives
+  Cache* next = nullptr;
+
+  void* pop(int c) {
+    Block* block = first[c];
+    if (block != nullptr) first[c] = block->next, kept -= class_bytes(c);
+    return block;
+  }
+  void push(int c, void* block) {
+    first[c] = new (block) Block{first[c]};
+    kept += class_bytes(c);
+  }
+};
+
+/// What all threads share, under the mutex (except for the two counts).
 struct Shared {
   std::mutex mutex;
-  List lists[size_classes];
-  std::size_t bytes = 0;
+  Cache cache;  // the first of the list of all caches; also for threads that no longer have one of their own
   char* slab = nullptr;
   std::size_t slab_left = 0;
-  std::vector<Thread*> threads;
-  std::atomic<std::int64_t> blocks_ended{0}, bytes_ended{0};  // what threads that ended held, net
-};
-Shared& shared() {
-  static Shared* lists = new Shared;  // never destroyed: static tensors may die after any destructor of ours
-  return *lists;
-}
+  Count held = 0, peak = 0;
 
-// The next piece of a slab; the mutex is held.
-void* cut(std::size_t bytes) {
-  Shared& from = shared();
-  if (from.slab_left < bytes) {
-    from.slab = static_cast<char*>(from_system(slab_bytes));
-    from.slab_left = slab_bytes;
+  void* take(int c, std::size_t bytes) {
+    const std::lock_guard lock(mutex);
+    if (void* block = cache.pop(c)) return block;
+    if (!TAPEHEAD_KEEP_BLOCKS || bytes >= smallest_huge) return from_system(bytes);
+    if (slab_left < bytes) slab = static_cast<char*>(from_system(slab_bytes)), slab_left = slab_bytes;
+    slab_left -= bytes;
+    return std::exchange(slab, slab + bytes);
   }
-  from.slab_left -= bytes;
-  return std::exchange(from.slab, from.slab + bytes);
-}
-
-// What one thread keeps, and its own count (only it writes: no locked instruction).
-struct Thread {
-  List lists[4 * 17];  // up to largest_small = 2^16
-  std::atomic<std::int64_t> blocks{0}, bytes{0};
-  Thread() {
-    std::lock_guard lock(shared().mutex);
-    shared().threads.push_back(this);
-  }
-  ~Thread() {
-    for (int c = 4 * 6; c < 4 * 17; ++c) empty(lists[c], class_bytes(c));
-    std::lock_guard lock(shared().mutex);
-    std::erase(shared().threads, this);
-    shared().blocks_ended += blocks;
-    shared().bytes_ended += bytes;
+  void give(int c, std::size_t bytes, void* block) {
+    const std::lock_guard lock(mutex);
+    if (TAPEHEAD_KEEP_BLOCKS && (bytes < smallest_huge || cache.kept + bytes <= kept_by_all))
+      cache.push(c, block);
+    else
+      to_system(block, bytes);
   }
 };
 
-// The thread's own, found without the check for a first use that a thread_local with a constructor costs.
-// Null once the thread has ended its own: tensors that die later (statics, other thread_locals) go straight
-// to the system.
-constinit thread_local Thread* current = nullptr;
-constinit thread_local bool closed = false;
-Thread* first_use() {
+/// Never destroyed, because static tensors may be destroyed after any destructor here.
+union Lasting {
+  Shared value;
+  constexpr Lasting() : value{} {}
+  ~Lasting() {}
+};
+constinit Lasting lasting;
+constinit Shared& shared = lasting.value;
+
+/// This thread's cache: null before its first use, and when the thread has given it back. (A later destructor
+/// of the thread may still free a tensor.)
+constinit thread_local Cache* current = nullptr;
+constinit thread_local bool ended = false;
+
+/// Gives this thread a cache until it ends: one that an earlier thread left, or a new one.
+Cache* first_use() {
   struct Owner {
-    Thread thread;
-    Owner() { current = &thread; }
-    ~Owner() { current = nullptr, closed = true; }  // before the lists are emptied
+    Owner() {
+      const std::lock_guard lock(shared.mutex);
+      for (current = shared.cache.next; current != nullptr && current->used;) current = current->next;
+      if (current == nullptr) current = shared.cache.next = new Cache{.next = shared.cache.next};
+      current->used = true;
+    }
+    ~Owner() {
+      const std::lock_guard lock(shared.mutex);
+      current->used = false, current = nullptr, ended = true;
+    }
   };
-  if (closed) return nullptr;
-  static thread_local Owner owner;
+  if (ended) return nullptr;
+  static thread_local const Owner owner;
   return current;
 }
-Thread* mine() { return current != nullptr ? current : first_use(); }
+Cache* mine() { return current != nullptr ? current : first_use(); }
 
-void add(std::atomic<std::int64_t>& own, std::int64_t n) {
-  own.store(own.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
+/// Counts a block in or out. What a thread counts alone is added to what all count when it reaches `batch`
+/// bytes.
+void count(Cache* own, std::int64_t blocks, std::int64_t bytes) {
+  constexpr std::int64_t batch = largest_small;
+  std::unique_lock lock(shared.mutex, std::defer_lock);
+  if (own == nullptr) lock.lock(), own = &shared.cache;
+  own->blocks.store(own->blocks.load(relaxed) + blocks, relaxed);
+  const std::int64_t sum = own->uncounted.load(relaxed) + bytes,
+                     most = std::max(own->most.load(relaxed), sum);
+  const bool small = std::abs(sum) < batch;
+  own->uncounted.store(small ? sum : 0, relaxed), own->most.store(small ? most : 0, relaxed);
+  if (small) return;
+  const std::int64_t reached = shared.held.fetch_add(sum, relaxed) + most;
+  std::int64_t peak = shared.peak.load(relaxed);
+  while (reached > peak && !shared.peak.compare_exchange_weak(peak, reached, relaxed)) {
+  }
 }
 
-void count(std::int64_t blocks, std::int64_t bytes) {
-  if (Thread* thread = mine()) {
-    add(thread->blocks, blocks);
-    add(thread->bytes, bytes);
-  } else {
-    shared().blocks_ended += blocks;
-    shared().bytes_ended += bytes;
-  }
-  if (std::abs(bytes) < static_cast<std::int64_t>(counted)) return;
-  const std::int64_t held = large_held.fetch_add(bytes, std::memory_order_relaxed) + bytes;
-  std::int64_t peak = large_peak.load(std::memory_order_relaxed);
-  while (held > peak && !large_peak.compare_exchange_weak(peak, held, std::memory_order_relaxed)) {
-  }
-}
+// A child that is forked while another thread holds the mutex would wait for it for ever. And that thread may
+// have been about to change its cache, so the child does not use what is in it.
+[[maybe_unused]] const int registered =
+    pthread_atfork([] { shared.mutex.lock(); }, [] { shared.mutex.unlock(); },
+                   [] {
+                     for (Cache* c = shared.cache.next; c != nullptr; c = c->next)
+                       if (c != current)
+                         std::fill_n(c->first, size_classes, nullptr), c->kept = 0, c->used = false;
+                     shared.mutex.unlock();
+                   });
 
 }  // namespace
 
 MemoryUse memory_use() {
-  std::lock_guard lock(shared().mutex);
-  MemoryUse use{shared().blocks_ended, shared().bytes_ended, large_peak};
-  for (const Thread* t : shared().threads) use.blocks += t->blocks, use.bytes += t->bytes;
+  const std::lock_guard lock(shared.mutex);
+  const std::int64_t held = shared.held.load(relaxed);
+  MemoryUse use{0, held, held};
+  for (const Cache* c = &shared.cache; c != nullptr; c = c->next) {
+    use.blocks += c->blocks.load(relaxed);
+    use.bytes += c->uncounted.load(relaxed);
+    use.peak_bytes += c->most.load(relaxed);
+  }
+  use.peak_bytes = std::max({use.peak_bytes, use.bytes, shared.peak.load(relaxed)});
   return use;
 }
 
-void reset_peak_memory() { large_peak.store(large_held.load()); }
+void reset_peak_memory() {
+  const std::lock_guard lock(shared.mutex);
+  for (Cache* c = &shared.cache; c != nullptr; c = c->next)
+    c->most.store(c->uncounted.load(relaxed), relaxed);
+  shared.peak.store(0, relaxed);
+}
 
 namespace detail {
 
 void* allocate(std::size_t bytes) {
-  if (bytes > (std::size_t{1} << 62)) throw Error(fmt::format("memory: {} bytes could not be had", bytes));
+  if (bytes > largest) throw Error(fmt::format("memory: {} bytes could not be had", bytes));
   const int c = class_of(bytes);
   const std::size_t rounded = class_bytes(c);
-  void* block = nullptr;
-  if (TAPEHEAD_KEEP_BLOCKS && rounded <= largest_small) {
-    if (Thread* thread = mine()) block = pop(thread->lists[c], rounded);
-  } else if (TAPEHEAD_KEEP_BLOCKS) {
-    std::lock_guard lock(shared().mutex);
-    if ((block = pop(shared().lists[c], rounded)))
-      shared().bytes -= rounded;
-    else if (rounded < smallest_huge)
-      block = cut(rounded);
-  }
-  if (block == nullptr) block = from_system(rounded);
-  count(1, static_cast<std::int64_t>(rounded));
+  Cache* const own = mine();
+  void* block = own != nullptr ? own->pop(c) : nullptr;
+  if (block == nullptr) block = shared.take(c, rounded);
+  count(own, 1, static_cast<std::int64_t>(rounded));
   return block;
 }
 
 void release(void* block, std::size_t bytes) noexcept {
   const int c = class_of(bytes);
   const std::size_t rounded = class_bytes(c);
-  count(-1, -static_cast<std::int64_t>(rounded));
-  if (TAPEHEAD_KEEP_BLOCKS && rounded <= largest_small) {
-    Thread* thread = mine();
-    if (thread != nullptr && thread->lists[c].bytes + rounded <= kept_small)
-      return push(thread->lists[c], block, rounded);
-  } else if (TAPEHEAD_KEEP_BLOCKS) {
-    std::lock_guard lock(shared().mutex);
-    if (rounded < smallest_huge || shared().bytes + rounded <= kept_large) {
-      shared().bytes += rounded;
-      return push(shared().lists[c], block, rounded);
-    }
-  }
-  to_system(block, rounded);
+  Cache* const own = mine();
+  count(own, -1, -static_cast<std::int64_t>(rounded));
+  if (TAPEHEAD_KEEP_BLOCKS && own != nullptr && rounded <= largest_small && own->kept < kept_by_thread)
+    own->push(c, block);
+  else
+    shared.give(c, rounded, block);
 }
 
 }  // namespace detail

@@ -3,20 +3,17 @@
 #include "kernels/parallel.hpp"
 
 #include <sched.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
-#include <csignal>
 #include <cstdint>
-#include <cstdio>
 #include <cstdlib>
 #include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "forked.hpp"
 #include "testing.hpp"
 #include "threads.hpp"
 
@@ -115,31 +112,11 @@ TEST_CASE("parallel_for: within another one, and from several threads at once") 
   CHECK(sum == 4 * 50 * 45);
 }
 
-/// Runs `child` in a forked process, which must end within ten seconds and return true.
-template <class F>
-bool forked(const F& child) {
-  std::fflush(nullptr);  // otherwise the child would write it a second time
-  const pid_t pid = fork();
-  if (pid == 0) {
-    const int failed = child() ? 0 : 1;
-#ifdef __SANITIZE_ADDRESS__
-    std::_Exit(failed);  // the search for leaks would count what the parent's other threads hold
-#else
-    std::exit(failed);
-#endif
-  }
-  int status = -1;
-  for (int ms = 0; ms < 10'000 && waitpid(pid, &status, WNOHANG) == 0; ++ms)
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  if (status == -1) kill(pid, SIGKILL), waitpid(pid, &status, 0);
-  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
-}
-
 TEST_CASE("parallel_for: a forked child works on, alone") {
   const FourThreads more;
   const std::vector<int> once(20, 1);
   CHECK(counts(20, parallel_work) == once);  // the parent's helpers are there
-  CHECK(forked([&] { return available_threads() == 1 && counts(20, parallel_work) == once; }));
+  CHECK(testing::forked([&] { return available_threads() == 1 && counts(20, parallel_work) == once; }));
   CHECK(available_threads() == 4);
 }
 
@@ -153,7 +130,7 @@ TEST_CASE("parallel_for: a child forked while other threads use the pool does no
     });
   int ended = 0;
   for (int round = 0; round < 50; ++round)
-    ended += forked([] {
+    ended += testing::forked([] {
       const bool good = counts(20, parallel_work) == std::vector<int>(20, 1);
       std::_Exit(good ? 0 : 1);
       return good;

@@ -4,9 +4,10 @@
 
 namespace tapehead {
 
-/// What the library holds at this moment: blocks and bytes handed out and not given back. Blocks kept for
-/// reuse do not count. `peak_bytes` is the most that was held at once since reset_peak_memory(), counting
-/// blocks of 4 KiB and more.
+/// What tensors and tapes hold now: blocks that were allocated and not freed, and their bytes, each rounded
+/// up to its size class. Freed blocks that are kept for reuse do not count. `peak_bytes` is the most that was
+/// held at once since reset_peak_memory(), and never less than `bytes`; where several threads allocate, it
+/// may be up to 64 KiB too large or too small for each of them.
 struct MemoryUse {
   std::int64_t blocks = 0;
   std::int64_t bytes = 0;
@@ -17,9 +18,9 @@ void reset_peak_memory();
 
 namespace detail {
 
-/// 64-byte aligned memory for tensors and tapes. Freed blocks are kept by size class and handed out again,
-/// because fresh pages are the dearest thing there is: the kernel has to find, clear and map each.
-/// Throws tapehead::Error when there is no memory.
+/// 64-byte aligned memory for tensors and tapes. Freed blocks are kept by size class and reused, because
+/// fresh memory costs page faults: the system has to find, clear and map each page. Any thread may release a
+/// block; `bytes` must be what it was allocated with. Throws tapehead::Error when there is no memory.
 void* allocate(std::size_t bytes);
 void release(void* block, std::size_t bytes) noexcept;
 

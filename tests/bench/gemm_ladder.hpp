@@ -1,16 +1,22 @@
-#include "kernels/gemm_ladder.hpp"
+#pragma once
+// How a matrix product becomes fast: four versions between three plain loops and src/kernels/gemm.cpp, one
+// idea each. Every rung computes C = A B for contiguous row-major A (m x k), B (k x n) and C (m x n), for
+// float and double; `make bench BENCH=ladder` times them all. What gemm_block.cpp and gemm.cpp add to the
+// last one: edges without wasted work, strides, small sizes, threads; gemm_bf16.cpp adds the matrix unit.
 
 #include <algorithm>
+#include <cstdint>
 #include <vector>
 
 #include "kernels/vec.hpp"
 
-namespace tapehead::kernels::ladder {
+namespace ladder {
 
 using std::int64_t;
+using namespace tapehead::kernels;
 
-// Rung 1: the definition, C_ij = Σ_p A_ip B_pj. The inner loop walks down a column of B: each step touches
-// another line of memory and uses one number of it, and each addition waits for the one before.
+/// Rung 1: the definition, C_ij = Σ_p A_ip B_pj. The inner loop reads a column of B: each step touches
+/// another cache line and uses one number of it, and each addition waits for the one before.
 template <class T>
 void naive(int64_t m, int64_t n, int64_t k, const T* A, const T* B, T* C) {
   for (int64_t i = 0; i < m; ++i)
@@ -21,9 +27,9 @@ void naive(int64_t m, int64_t n, int64_t k, const T* A, const T* B, T* C) {
     }
 }
 
-// Rung 2: the same products in another order. With j innermost, rows of B and C are read from left to right,
-// and the additions are independent of each other. And a block of B, 64 x 512 numbers, is used for all rows
-// of A before the next one is fetched: it stays in cache.
+/// Rung 2: the same products in another order. With j innermost, rows of B and C are read from left to right,
+/// and the additions are independent of each other. A block of B, 64 x 512 numbers, is used for all rows of A
+/// before the next one is read, so it stays in the cache.
 template <class T>
 void blocked(int64_t m, int64_t n, int64_t k, const T* A, const T* B, T* C) {
   constexpr int64_t depth = 64, width = 512;
@@ -40,15 +46,15 @@ void blocked(int64_t m, int64_t n, int64_t k, const T* A, const T* B, T* C) {
 /// Copies columns j … j + width - 1 of rows p … p + depth - 1 of B, one row after the other, zeros behind
 /// column n.
 template <class T>
-static void copy_panel(int64_t p, int64_t depth, int64_t j, int64_t width, int64_t n, const T* B, T* panel) {
+void copy_panel(int64_t p, int64_t depth, int64_t j, int64_t width, int64_t n, const T* B, T* panel) {
   for (int64_t q = p; q < p + depth; ++q)
     for (int64_t c = j; c < j + width; ++c) *panel++ = c < n ? B[q * n + c] : T(0);
 }
 
-// Rung 3: rung 2 reads and writes an element of C for every product. Here a tile of C, 4 x 32, is summed in
-// local variables and written once a block: a number of B that was loaded serves four rows, a number of A 32
-// columns. The tile reads 32 columns of B: short pieces, far apart, unless they were copied to lie one after
-// the other first. How much of the tile stays in registers is up to the compiler.
+/// Rung 3: rung 2 reads and writes an element of C for every product. Here a tile of C, 4 x 32, is summed in
+/// local variables and written once per block: a loaded number of B serves four rows, a number of A serves 32
+/// columns. The tile reads 32 columns of B, which are short pieces far from each other, so they are first
+/// copied to lie one after the other. How much of the tile stays in registers is up to the compiler.
 template <class T>
 void packed(int64_t m, int64_t n, int64_t k, const T* A, const T* B, T* C) {
   constexpr int64_t depth = 256, height = 4, width = 32;
@@ -74,9 +80,9 @@ void packed(int64_t m, int64_t n, int64_t k, const T* A, const T* B, T* C) {
     }
 }
 
-// Rung 4: the tile in vectors. Two of them side by side, and as many rows as leave registers for B and A. A
-// step of the innermost loop loads 2 vectors and `height` numbers, and does 2 * height vector multiply-adds:
-// enough to keep the arithmetic units busy while the loads go on.
+/// Rung 4: the tile in vectors, two of them side by side, and as many rows as leave registers for B and A. A
+/// step of the innermost loop loads 2 vectors and `height` numbers and does 2 * height vector multiply-adds,
+/// enough to keep the arithmetic units busy during the loads.
 template <class T>
 void vectors(int64_t m, int64_t n, int64_t k, const T* A, const T* B, T* C) {
   constexpr int64_t depth = 256, L = lanes<T>, width = 2 * L;
@@ -108,13 +114,4 @@ void vectors(int64_t m, int64_t n, int64_t k, const T* A, const T* B, T* C) {
     }
 }
 
-#define TAPEHEAD_RUNG(name)                                                          \
-  template void name(int64_t, int64_t, int64_t, const float*, const float*, float*); \
-  template void name(int64_t, int64_t, int64_t, const double*, const double*, double*);
-TAPEHEAD_RUNG(naive)
-TAPEHEAD_RUNG(blocked)
-TAPEHEAD_RUNG(packed)
-TAPEHEAD_RUNG(vectors)
-#undef TAPEHEAD_RUNG
-
-}  // namespace tapehead::kernels::ladder
+}  // namespace ladder

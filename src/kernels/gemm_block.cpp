@@ -1,5 +1,5 @@
-// Matrix product near the processor's peak. gemm_ladder.cpp climbs here from three plain loops, one idea a
-// rung.
+// Matrix product near the processor's peak. tests/bench/gemm_ladder.hpp gets here from three plain loops, one
+// idea at a time.
 //
 // The peak needs two multiply-adds of whole vectors every cycle, and a load feeds only one: so what is loaded
 // must be used several times from registers. A *tile* of C, 12 rows by 2 vectors with AVX-512, stays in 24
@@ -25,6 +25,7 @@
 #include <utility>
 
 #include "kernels/scratch.hpp"
+#include "kernels/tile_product.hpp"
 #include "kernels/vec.hpp"
 
 namespace tapehead::kernels {
@@ -41,7 +42,7 @@ constexpr int tile_rows = 6;  // 16 registers: 6 x 2 sums, 2 of B, 1 of A
 /// apart: then they get into each other's way in the caches.
 constexpr int64_t few_rows = 48, close_rows = 1024;
 
-/// Writes the columns there are of a tile's sums.
+/// Writes the columns that C has of a tile's sums. (Factors come only with whole vectors.)
 template <class T>
 [[gnu::noinline]] void put_part(int64_t rows, int64_t cols, const T* sums, int64_t sums_row, T* c,
                                 int64_t c_row, const Start<T>& D) {
@@ -63,7 +64,7 @@ void tile(int64_t k, const Matrix<T>& A, const T* b, int64_t b_row, T* c, int64_
   for (int g = 0; g < groups; ++g) a[g] = A.data + 4 * g * A.row;
 
   Vec<T> sum[Rows][Vecs];
-  int64_t left = k;  // at least 1: the sums need no place in memory for a depth of none
+  int64_t left = k;  // at least 1: otherwise compilers would set the sums to zero in memory
   do {
     Vec<T> row[Vecs];
 #pragma GCC unroll 2
@@ -86,10 +87,12 @@ void tile(int64_t k, const Matrix<T>& A, const T* b, int64_t b_row, T* c, int64_
       for (int v = 0; v < Vecs; ++v) store(c + i * c_row + v * L, sum[i][v]);
   } else if (cols == Vecs * L) {
 #pragma GCC unroll 12
-    for (int i = 0; i < Rows; ++i)
+    for (int i = 0; i < Rows; ++i) {
+      const Vec<T> f = D.factors == nullptr ? T(1) : D.factors[i];
 #pragma GCC unroll 2
       for (int v = 0; v < Vecs; ++v)
-        store(c + i * c_row + v * L, load(D.data + i * D.row + v * L) + sum[i][v]);
+        store(c + i * c_row + v * L, fma(load(D.data + i * D.row + v * L), f, sum[i][v]));
+    }
   } else {
     alignas(64) T part[Rows * Vecs * L];
 #pragma GCC unroll 12
@@ -112,13 +115,31 @@ constexpr std::array<std::array<Tile<T>, tile_rows>, 2> tiles = {
     tiles_of<T, 1>(std::make_integer_sequence<int, tile_rows>{}),
     tiles_of<T, 2>(std::make_integer_sequence<int, tile_rows>{})};
 
+template <class T>
+void any_tile(int64_t rows, int64_t cols, int64_t k, const Matrix<T>& A, const T* b, int64_t b_row, T* c,
+              int64_t c_row, const Start<T>& D) {
+  tiles<T>[cols > lanes<T>][static_cast<std::size_t>(rows - 1)](k, A, b, b_row, c, c_row, cols, D);
+}
+
+/// Calls f(i, rows) for strips of at most tile_rows rows, of nearly equal height.
+template <class F>
+void for_each_strip(int64_t m, const F& f) {
+  const int64_t strips = (m + tile_rows - 1) / tile_rows;
+  const int64_t height = strips == 1 ? m : m / strips, taller = m - height * strips;
+  for (int64_t i = 0, s = 0; s < strips; ++s) {
+    const int64_t rows = height + (s < taller);
+    f(i, rows);
+    i += rows;
+  }
+}
+
 }  // namespace
 
 template <class T>
 void block(int64_t m, int64_t n, int64_t k, const Matrix<T>& A, const Matrix<T>& B, T* C, int64_t c_row,
            const Start<T>& D) {
   constexpr int64_t L = lanes<T>, W = tile_cols<T>;
-  const int64_t strips = (m + tile_rows - 1) / tile_rows, panels = (n + W - 1) / W;
+  const int64_t panels = (n + W - 1) / W;
   const int64_t apart = std::abs(B.row) * static_cast<int64_t>(sizeof(T));
   const bool close = apart <= close_rows;
   // B is read in place in whole panels; the last, partial one is always packed.
@@ -136,10 +157,7 @@ void block(int64_t m, int64_t n, int64_t k, const Matrix<T>& A, const Matrix<T>&
       pack<T>(std::min(W, n - j * W), width(j), std::min(at_once, k - p), {B.at(p, j * W), B.col, B.row},
               packed_b + (j - in_place) * W * k + p * width(j));
 
-  // Strips of nearly equal height: the first `taller` ones have one row more.
-  const int64_t height = strips == 1 ? m : m / strips, taller = m - height * strips;
-  for (int64_t i = 0, s = 0, rows; s < strips; i += rows, ++s) {
-    rows = height + (s < taller);
+  for_each_strip(m, [&](int64_t i, int64_t rows) {
     Matrix<T> a{A.at(i, 0), A.row, A.col};
     if (pack_a) {
       pack(rows, rows, k, a, packed_a);
@@ -147,17 +165,37 @@ void block(int64_t m, int64_t n, int64_t k, const Matrix<T>& A, const Matrix<T>&
     }
     for (int64_t j = 0; j < panels; ++j) {
       const bool direct = j < in_place;
-      const T* b = direct ? B.at(0, j * W) : packed_b + (j - in_place) * W * k;
-      tiles<T>[width(j) > L][static_cast<std::size_t>(rows - 1)](k, a, b, direct ? B.row : width(j),
-                                                                 C + i * c_row + j * W, c_row,
-                                                                 std::min(W, n - j * W), D.at(i, j * W));
+      any_tile(rows, std::min(W, n - j * W), k, a,
+               direct ? B.at(0, j * W) : packed_b + (j - in_place) * W * k, direct ? B.row : width(j),
+               C + i * c_row + j * W, c_row, D.at(i, j * W));
     }
-  }
+  });
 }
 
-template void block(int64_t, int64_t, int64_t, const Matrix<float>&, const Matrix<float>&, float*, int64_t,
-                    const Start<float>&);
-template void block(int64_t, int64_t, int64_t, const Matrix<double>&, const Matrix<double>&, double*, int64_t,
-                    const Start<double>&);
+template <class T>
+void tile_product(int64_t m, int64_t n, int64_t k, const Matrix<T>& A, const T* B, int64_t b_row, T* C,
+                  int64_t c_row, Onto onto, const T* factors) {
+  if (k == 0) {
+    for (int64_t i = 0; i < m && onto != Onto::sum; ++i)
+      for (int64_t j = 0; j < n; ++j)
+        C[i * c_row + j] = onto == Onto::nothing ? T(0) : factors[i] * C[i * c_row + j];
+    return;
+  }
+  const Start<T> D{onto == Onto::nothing ? nullptr : C, c_row, onto == Onto::scaled_sum ? factors : nullptr};
+  for (int64_t j = 0; j < n; j += tile_cols<T>)
+    for_each_strip(m, [&](int64_t i, int64_t rows) {
+      any_tile(rows, std::min(tile_cols<T>, n - j), k, {A.at(i, 0), A.row, A.col}, B + j, b_row,
+               C + i * c_row + j, c_row, D.at(i, j));
+    });
+}
+
+#define TAPEHEAD_BLOCK(T)                                                                                 \
+  template void block(int64_t, int64_t, int64_t, const Matrix<T>&, const Matrix<T>&, T*, int64_t,         \
+                      const Start<T>&);                                                                   \
+  template void tile_product(int64_t, int64_t, int64_t, const Matrix<T>&, const T*, int64_t, T*, int64_t, \
+                             Onto, const T*);
+TAPEHEAD_BLOCK(float)
+TAPEHEAD_BLOCK(double)
+#undef TAPEHEAD_BLOCK
 
 }  // namespace tapehead::kernels

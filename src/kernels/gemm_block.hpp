@@ -10,13 +10,16 @@
 
 namespace tapehead::kernels {
 
-/// What a product is added to: nothing, C itself, or one row for all (row = 0).
+/// What a product is added to: nothing, C itself, or one row for all rows of C (row = 0). Row i of it is
+/// multiplied by factors[i], if there are any.
 template <class T>
 struct Start {
   const T* data;
   std::int64_t row;
+  const T* factors = nullptr;
   Start at(std::int64_t i, std::int64_t j) const {
-    return data == nullptr ? *this : Start{data + i * row + j, row};
+    return data == nullptr ? *this
+                           : Start{data + i * row + j, row, factors == nullptr ? factors : factors + i};
   }
 };
 

@@ -85,14 +85,14 @@ struct Cache {
   bool used = true;     // by a thread that lives
   Cache* next = nullptr;
 
-  void* pop(int c) {
+  void* pop(int c, std::size_t bytes) {
     Block* block = first[c];
-    if (block != nullptr) first[c] = block->next, kept -= class_bytes(c);
+    if (block != nullptr) first[c] = block->next, kept -= bytes;
     return block;
   }
-  void push(int c, void* block) {
+  void push(int c, std::size_t bytes, void* block) {
     first[c] = new (block) Block{first[c]};
-    kept += class_bytes(c);
+    kept += bytes;
   }
 };
 
@@ -106,7 +106,7 @@ struct Shared {
 
   void* take(int c, std::size_t bytes) {
     const std::lock_guard lock(mutex);
-    if (void* block = cache.pop(c)) return block;
+    if (void* block = cache.pop(c, bytes)) return block;
     if (!TAPEHEAD_KEEP_BLOCKS || bytes >= smallest_huge) return from_system(bytes);
     if (slab_left < bytes) slab = static_cast<char*>(from_system(slab_bytes)), slab_left = slab_bytes;
     slab_left -= bytes;
@@ -115,7 +115,7 @@ struct Shared {
   void give(int c, std::size_t bytes, void* block) {
     const std::lock_guard lock(mutex);
     if (TAPEHEAD_KEEP_BLOCKS && (bytes < smallest_huge || cache.kept + bytes <= kept_by_all))
-      cache.push(c, block);
+      cache.push(c, bytes, block);
     else
       to_system(block, bytes);
   }
@@ -155,22 +155,24 @@ Cache* first_use() {
 }
 Cache* mine() { return current != nullptr ? current : first_use(); }
 
-/// Counts a block in or out. What a thread counts alone is added to what all count when it reaches `batch`
-/// bytes.
-void count(Cache* own, std::int64_t blocks, std::int64_t bytes) {
+/// Counts a block in or out. When what this thread counted alone reaches `batch` bytes, it is added to what
+/// all count.
+void count_in(Cache& c, std::int64_t blocks, std::int64_t bytes) {
   constexpr std::int64_t batch = largest_small;
-  std::unique_lock lock(shared.mutex, std::defer_lock);
-  if (own == nullptr) lock.lock(), own = &shared.cache;
-  own->blocks.store(own->blocks.load(relaxed) + blocks, relaxed);
-  const std::int64_t sum = own->uncounted.load(relaxed) + bytes,
-                     most = std::max(own->most.load(relaxed), sum);
-  const bool small = std::abs(sum) < batch;
-  own->uncounted.store(small ? sum : 0, relaxed), own->most.store(small ? most : 0, relaxed);
-  if (small) return;
+  c.blocks.store(c.blocks.load(relaxed) + blocks, relaxed);
+  const std::int64_t sum = c.uncounted.load(relaxed) + bytes, most = std::max(c.most.load(relaxed), sum);
+  c.uncounted.store(sum, relaxed), c.most.store(most, relaxed);
+  if (std::abs(sum) < batch) return;
+  c.uncounted.store(0, relaxed), c.most.store(0, relaxed);
   const std::int64_t reached = shared.held.fetch_add(sum, relaxed) + most;
   std::int64_t peak = shared.peak.load(relaxed);
   while (reached > peak && !shared.peak.compare_exchange_weak(peak, reached, relaxed)) {
   }
+}
+void count(Cache* own, std::int64_t blocks, std::int64_t bytes) {
+  if (own != nullptr) return count_in(*own, blocks, bytes);
+  const std::lock_guard lock(shared.mutex);
+  count_in(shared.cache, blocks, bytes);
 }
 
 // A child that is forked while another thread holds the mutex would wait for it for ever. And that thread may
@@ -213,7 +215,7 @@ void* allocate(std::size_t bytes) {
   const int c = class_of(bytes);
   const std::size_t rounded = class_bytes(c);
   Cache* const own = mine();
-  void* block = own != nullptr ? own->pop(c) : nullptr;
+  void* block = own != nullptr ? own->pop(c, rounded) : nullptr;
   if (block == nullptr) block = shared.take(c, rounded);
   count(own, 1, static_cast<std::int64_t>(rounded));
   return block;
@@ -225,7 +227,7 @@ void release(void* block, std::size_t bytes) noexcept {
   Cache* const own = mine();
   count(own, -1, -static_cast<std::int64_t>(rounded));
   if (TAPEHEAD_KEEP_BLOCKS && own != nullptr && rounded <= largest_small && own->kept < kept_by_thread)
-    own->push(c, block);
+    own->push(c, rounded, block);
   else
     shared.give(c, rounded, block);
 }

@@ -31,7 +31,7 @@ TEST_CASE_TEMPLATE("tile product: every size, nothing else touched", T, float, d
               if (onto == Onto::scaled_sum) sum += c * double(f(0, 0, 0, m));
               want(0, 0, m, n) = n < cols ? T(sum) : C(0, 0, m, n);
             });
-            const Operand<T> a{A.view.data, down ? 1 : depth, down ? rows : 1};
+            const Matrix<T> a{A.view.data, down ? 1 : depth, down ? rows : 1};
             tile_product<T>(rows, cols, depth, a, B.view.data, ldb, C.view.data, ldc, onto, f.view.data);
             double worst = 0, outside = 0;
             want.each([&](int64_t, int64_t, int64_t m, int64_t n) {

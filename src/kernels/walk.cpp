@@ -9,8 +9,10 @@
 namespace tapehead::kernels {
 namespace {
 
-// Two neighbouring axes are one where every operand steps from the end of the inner one to the next of the
-// outer.
+constexpr std::int64_t piece_elements = 32'768;  // that a thread takes at a time
+
+/// Drops axes of size 1 and merges two neighbouring axes into one if every operand steps from the end of the
+/// inner axis to the next element of the outer one.
 void merge_axes(Walk& w) {
   int kept = 0;  // axes 0 … kept-1 are final; axis kept-1 may still take in its inner neighbour
   for (int axis = 0; axis < w.rank; ++axis) {
@@ -26,54 +28,27 @@ void merge_axes(Walk& w) {
   w.rank = kept;
 }
 
-// Calls row(n, p, s) for rows first … last-1 of the walk, counted over all axes but the innermost: n steps,
-// operand i starting at p[i] and advancing by s[i] bytes a step.
-template <class Row>
-void walk_rows(const Walk& w, std::int64_t first, std::int64_t last, const Row& row) {
-  const int outer = w.rank - 1;
-  std::int64_t index[max_axes], step[max_operands];
-  char* p[max_operands];
-  for (int i = 0; i < w.operands; ++i) p[i] = w.base[i], step[i] = w.strides[i][outer];
-  std::int64_t rest = first;
-  for (int axis = outer - 1; axis >= 0; --axis) {
-    index[axis] = rest % w.sizes[axis];
-    rest /= w.sizes[axis];
-    for (int i = 0; i < w.operands; ++i) p[i] += index[axis] * w.strides[i][axis];
-  }
-  for (std::int64_t r = first; r < last; ++r) {
-    row(w.sizes[outer], p, step);
-    for (int axis = outer - 1; axis >= 0; --axis) {
-      const bool wraps = ++index[axis] == w.sizes[axis];
-      for (int i = 0; i < w.operands; ++i) p[i] += (wraps ? 1 - w.sizes[axis] : 1) * w.strides[i][axis];
-      if (!wraps) break;
-      index[axis] = 0;
-    }
-  }
-}
-
+/// Calls row(n, p, step) for all rows along the innermost axis, or pieces of them if they are long: n
+/// elements, where operand i starts at p[i] and advances by step[i] bytes.
 template <class Row>
 void for_each_row(Walk w, const Row& row) {
-  std::int64_t total = 1;
-  for (int axis = 0; axis < w.rank; ++axis) total *= w.sizes[axis];
-  if (total == 0) return;
   merge_axes(w);
-  if (w.rank == 0) w.rank = 1, w.sizes[0] = 1;
-
-  if (w.rank == 1) {  // one long row: cut into pieces
-    constexpr std::int64_t piece = 32'768;
-    const std::int64_t n = w.sizes[0], pieces = (n + piece - 1) / piece;
-    parallel_for(pieces, n, [&](std::int64_t k) {
-      char* p[max_operands];
-      std::int64_t step[max_operands];
-      for (int i = 0; i < w.operands; ++i) step[i] = w.strides[i][0], p[i] = w.base[i] + k * piece * step[i];
-      row(std::min(piece, n - k * piece), p, step);
-    });
-    return;
-  }
-  const std::int64_t rows = total / w.sizes[w.rank - 1];
-  const std::int64_t group = std::max<std::int64_t>(1, 16'384 / w.sizes[w.rank - 1]);
-  parallel_for((rows + group - 1) / group, total,
-               [&](std::int64_t k) { walk_rows(w, k * group, std::min(rows, (k + 1) * group), row); });
+  const int outer = w.rank > 0 ? w.rank - 1 : 0;
+  const std::int64_t n = w.rank > 0 ? w.sizes[outer] : 1, rows = number_of_positions(outer, w.sizes);
+  if (n * rows == 0) return;
+  const std::int64_t *strides[max_operands], pieces = (n + piece_elements - 1) / piece_elements,
+                                             group = std::max<std::int64_t>(1, piece_elements / n);
+  std::int64_t step[max_operands];
+  for (int i = 0; i < max_operands; ++i) strides[i] = w.strides[i], step[i] = w.strides[i][outer];
+  parallel_for((rows + group - 1) / group * pieces, n * rows, [&](std::int64_t task) {
+    const std::int64_t first = task / pieces * group, start = task % pieces * piece_elements;
+    for_each_position(outer, w.sizes, strides, first, std::min(rows, first + group),
+                      [&](const std::int64_t* at) {
+                        char* p[max_operands];
+                        for (int i = 0; i < w.operands; ++i) p[i] = w.base[i] + at[i] + start * step[i];
+                        row(std::min(piece_elements, n - start), p, step);
+                      });
+  });
 }
 
 template <class Bits>

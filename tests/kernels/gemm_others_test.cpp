@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "bench/gemm_ladder.hpp"
-#include "kernels/gemm_problem.hpp"
 #include "kernels/gemm.hpp"
 #include "kernels/gemm_bf16.hpp"
+#include "kernels/gemm_problem.hpp"
 #include "testing.hpp"
 
 using namespace tapehead::kernels;

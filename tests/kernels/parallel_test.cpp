@@ -2,8 +2,6 @@
 // wrong.
 #include "kernels/parallel.hpp"
 
-#include <sched.h>
-
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -19,10 +17,6 @@
 
 using namespace tapehead::kernels;
 using std::int64_t;
-
-/// As if this program used OpenMP and were in one of its regions.
-static thread_local bool in_region = false;
-extern "C" int omp_in_parallel() { return in_region; }
 
 namespace {
 
@@ -138,51 +132,4 @@ TEST_CASE("parallel_for: a child forked while other threads use the pool does no
   stop = true;
   for (std::thread& t : users) t.join();
   CHECK(ended == 50);
-}
-
-TEST_CASE("threads: set_num_threads is for all threads, and takes no number below 1") {
-  const FourThreads more;
-  int seen = 0;
-  std::thread([&] { seen = tapehead::num_threads(); }).join();
-  CHECK(seen == 4);
-  for (int bad : {0, -3, 100'000})
-    CHECK(testing::message<tapehead::ValueError>([&] { tapehead::set_num_threads(bad); }) ==
-          "set_num_threads: " + std::to_string(bad) + " threads were asked for; it takes 1 to 1024");
-  CHECK(tapehead::num_threads() == 4);
-}
-
-TEST_CASE("threads: the number comes from the environment, else from the processors that may be used") {
-  const auto with = [](const char* own, const char* openmp) {
-    own != nullptr ? setenv("TAPEHEAD_NUM_THREADS", own, 1) : unsetenv("TAPEHEAD_NUM_THREADS");
-    openmp != nullptr ? setenv("OMP_NUM_THREADS", openmp, 1) : unsetenv("OMP_NUM_THREADS");
-    return default_threads();
-  };
-  const char *const own = std::getenv("TAPEHEAD_NUM_THREADS"), *const openmp = std::getenv("OMP_NUM_THREADS");
-  const std::string own_before = own ? own : "", openmp_before = openmp ? openmp : "";
-  CHECK(with("3", "5") == 3);
-  CHECK(with(nullptr, "5,2") == 5);
-  CHECK(with("0", "5") == 5);
-  CHECK(with("99999999999999999999", nullptr) == 1024);
-  const int processors = with(nullptr, nullptr);
-  CHECK(processors >= 1);
-  for (const char* bad : {"", "-2", "many"}) CHECK(with(bad, bad) == processors);
-#ifdef __linux__
-  int on_one = 0;
-  std::thread([&] {
-    cpu_set_t mine;
-    CPU_ZERO(&mine);
-    CPU_SET(static_cast<std::size_t>(sched_getcpu()), &mine);
-    if (sched_setaffinity(0, sizeof mine, &mine) == 0) on_one = default_threads();
-  }).join();
-  CHECK(on_one == 1);
-#endif
-  with(own ? own_before.c_str() : nullptr, openmp ? openmp_before.c_str() : nullptr);
-}
-
-TEST_CASE("threads: one thread inside a parallel region of the program's own OpenMP") {
-  const FourThreads more;
-  in_region = true;
-  CHECK(available_threads() == 1);
-  in_region = false;
-  CHECK(available_threads() == 4);
 }

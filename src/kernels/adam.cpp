@@ -4,7 +4,8 @@
 
 namespace tapehead::kernels {
 
-// The compiler is told that the arrays do not overlap: it would not check for so many, and not vectorise.
+// __restrict tells the compiler that the arrays do not overlap. It would not check five arrays, and not
+// vectorise.
 template <class T>
 void adam_n(std::int64_t n, const AdamStep<T>& step, const T* __restrict p, const T* __restrict g,
             T* __restrict m, T* __restrict v, T* __restrict next) {

@@ -3,7 +3,7 @@
 
 namespace tapehead::kernels {
 
-/// The numbers of one step of Adam, the same for all elements of a parameter.
+/// The constants of one step of Adam, the same for all elements of a parameter.
 template <class T>
 struct AdamStep {
   T beta1, rest1, beta2, rest2;  // rest: 1 - beta, rounded by itself
@@ -15,7 +15,8 @@ struct AdamStep {
 };
 
 /// m = beta1 m + rest1 g,  v = beta2 v + rest2 g²,  next = shrink p - rate m / (√v / root + eps), one pass
-/// through memory. The five arrays must not overlap.
+/// through memory (Kingma and Ba, 2015; AdamW: Loshchilov and Hutter, 2019). The five arrays of n elements
+/// must not overlap.
 template <class T>
 void adam_n(std::int64_t n, const AdamStep<T>& step, const T* p, const T* g, T* m, T* v, T* next);
 

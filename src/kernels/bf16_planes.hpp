@@ -1,12 +1,12 @@
 #pragma once
-// Floats cut into bfloat16, as the tiles of a matrix unit want them.
+// Floats split into bfloat16, in the layout that the tiles of a matrix unit need.
 //
 // A float has 24 significant bits, a bfloat16 has 8, and both have the same exponents. So a float is the sum
 // of three bfloat16, exactly:
 //
 //     a = a0 + a1 + a2        a0 = a rounded to 8 bits, a1 = a - a0 rounded to 8 bits, a2 = what is left
 //
-// A *line* is a row of A or a column of B: what is multiplied along the depth. 32 lines are a group, 32
+// A *line* is a row of A or a column of B, which is multiplied along the depth. 32 lines are a group, 32
 // numbers of each are a step, and a step of a group is two tiles in each of three *planes*, one for a0, one
 // for a1, one for a2. In a tile of A a line is a row; in a tile of B it is a column, and rows are pairs along
 // the depth. Since it does not matter in which order a depth of 32 is summed as long as A and B agree,
@@ -33,10 +33,10 @@ inline constexpr std::int64_t tile_words = side * side, plane_words = 2 * tile_w
 /// The bits of 2^e. Without their signs, floats are in order when read as integers.
 constexpr Word power(int e) { return static_cast<Word>(e + 127) << 23; }
 
-/// The unit takes subnormal numbers for zero, and the parts of infinity are no numbers. It can be trusted
-/// with lines whose numbers are zero or at least 2^-100 and below 2^55, the largest at least 2^-45: then no
-/// part is subnormal, no sum overflows, and products that underflow are far below the last bit of the largest
-/// of a line of A times the largest of a line of B.
+/// The unit treats subnormal numbers as zero, and splitting infinity produces NaN. Its results are right for
+/// lines whose numbers are zero or at least 2^-100 and below 2^55, the largest at least 2^-45: then no part
+/// is subnormal, no sum overflows, and products that underflow are far below the last bit of the largest of a
+/// line of A times the largest of a line of B.
 inline constexpr Word smallest = power(-100), small = power(-45), large = power(55);
 
 /// Which sizes have been seen: the smallest beside zero, less one, and the largest.
@@ -82,7 +82,7 @@ TAPEHEAD_INLINE void load_square(const Matrix<float>& M, std::int64_t rows, std:
   }
 }
 
-/// For each line: whether it is to be multiplied in vectors.
+/// For each line: whether it must be multiplied in vectors.
 struct Flags {
   bool any = false, line[bf16_cols] = {};
   /// In the group from line i on.
@@ -133,8 +133,8 @@ class Packing {
     }
   }
 
-  /// After all: which lines the unit is not to be trusted with. Only where something is unusual they are
-  /// looked at one by one.
+  /// After all(): finds the lines for which the unit would be wrong. They are examined one by one only if
+  /// some number is unusual.
   void find(Flags& found) const {
     if (found.any) found = {};
     if (!range_.leaves(small, large)) return;

@@ -9,7 +9,7 @@
 namespace tapehead::kernels {
 namespace {
 
-// A way of folding: where it starts, how a number comes in, and how two accumulators become one.
+// Each kind of reduction has a start value, a way to add a number, and a way to join two accumulators.
 template <class T, bool squared = false>
 struct Sum {
   using Acc = typename SumOf<T>::type;
@@ -23,7 +23,7 @@ struct Extreme {
   using Acc = T;
   static constexpr Acc start =
       largest ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::infinity();
-  // Both conditions are worked out, without a branch, so that a loop of these becomes vectors.
+  // Both conditions are computed, without a branch, so that the compiler vectorises loops of this.
   static void add(Acc& acc, T v) {
     acc = (static_cast<int>(largest ? acc > v : acc < v) | static_cast<int>(acc != acc)) != 0 ? acc : v;
   }

@@ -5,13 +5,14 @@
 
 #include "kernels/walk.hpp"
 
-// Folding an array along some of its axes. Where the innermost axis goes, each result has 16 interleaved
-// accumulators (independent additions, which the compiler vectorises); where it stays, one, and the columns
-// stand side by side. So the order of additions depends on the shape alone, never on how the array is stored,
-// nor on the threads; only the way through memory follows the strides.
+// Reducing an array along some of its axes. If the innermost axis is reduced, each result has 16 interleaved
+// accumulators, whose independent additions the compiler vectorises; if it is kept, each result has one, and
+// neighbouring results are accumulated together. So the order of additions depends on the shape alone, not on
+// the storage order or the number of threads.
 namespace tapehead::kernels {
 
-/// The axes that stay and those that go, with the strides of the array (in elements); none of size 1.
+/// The axes that are kept and those that are reduced (gone), with the strides of the array in elements. Axes
+/// of size 1 are left out.
 struct FoldAxes {
   int kept_rank = 0, gone_rank = 0;
   std::int64_t kept_sizes[max_axes] = {}, kept_strides[max_axes] = {};
@@ -19,12 +20,12 @@ struct FoldAxes {
   bool innermost_goes = false;
 };
 
-/// Takes n results, of the places k, k + 1, … counted over the kept axes in row-major order. Called from
-/// several threads.
+/// Takes n results, those at positions k, k + 1, … of the kept axes in row-major order. Called from several
+/// threads.
 template <class A>
 using Results = std::function<void(const A* results, std::int64_t n, std::int64_t k)>;
 
-/// What numbers are summed in: integers wrap around, as unsigned numbers do.
+/// The type of a sum: double, and for integers one that wraps around.
 template <class T>
 struct SumOf {
   using type = double;
@@ -40,7 +41,7 @@ void fold_sum(const FoldAxes& axes, const T* x, const Results<typename SumOf<T>:
 /// Σ x², for float and double.
 template <class T>
 void fold_squares(const FoldAxes& axes, const T* x, const Results<double>& results);
-/// The largest (the smallest) x, NaN where there is one; -∞ (∞) of nothing. For float and double.
+/// The largest or smallest x, for float and double: NaN if x has one, and -∞ or ∞ if x is empty.
 template <class T>
 void fold_extreme(const FoldAxes& axes, const T* x, bool largest,
                   const Results<std::type_identity_t<T>>& results);

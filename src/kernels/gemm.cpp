@@ -1,6 +1,6 @@
-// How a product is cut into parts that threads take, and these into blocks for the caches. What is done with
-// a block stands in gemm_block.cpp, for vectors, and in gemm_bf16.cpp, for a matrix unit; products with a
-// vector, which memory sets the pace of, in gemv.hpp.
+// Products are cut into parts for the threads, and parts into blocks for the caches. gemm_block.cpp
+// multiplies a block in vectors, gemm_bf16.cpp on a matrix unit. Products with a vector, which are limited by
+// memory, are in gemv.hpp.
 
 #include "kernels/gemm.hpp"
 
@@ -17,8 +17,8 @@ namespace {
 
 using std::int64_t;
 
-/// Threads take parts: some to each, so that none waits long for one that was held up, and each two panels
-/// wide, or so many rows.
+/// Each thread takes several parts, so that no thread waits long for another one that was held up. A part is
+/// at least two panels wide, or so many rows tall.
 constexpr int64_t parts_per_thread = 2, part_panels = 2, part_rows = 48;
 
 /// A whole product on one thread.
@@ -54,9 +54,9 @@ void product(bool bf16, int64_t m, int64_t n, int64_t k, const Matrix<T>& A, con
                {B.at(p, j), B.row, B.col}, C + j, c_row, p > 0 ? Start<T>{C + j, c_row} : D.at(0, j));
 }
 
-/// Cuts the products into parts for the threads to take. A batch is cut between its products; where these are
-/// few, each is cut into blocks of columns, which share nothing, and only then into blocks of rows, which
-/// pack B once more.
+/// Cuts the products into parts for the threads to take. A batch is cut between its products. If these are
+/// few, each is cut into blocks of columns, which share nothing, and then into blocks of rows, which have to
+/// pack B again.
 template <class T>
 void share_out(int64_t batch, int64_t m, int64_t n, int64_t k, const Matrix<T>& A, const int64_t* a_at,
                const Matrix<T>& B, const int64_t* b_at, T* C, int64_t c_row, const Start<T>& D) {
@@ -74,7 +74,7 @@ void share_out(int64_t batch, int64_t m, int64_t n, int64_t k, const Matrix<T>& 
                 each = parts / groups;
   const int64_t wide = std::clamp<int64_t>(n / (part_panels * W), 1, each),
                 tall = std::clamp<int64_t>(m / part_rows, 1, each);
-  // The unit wants A in planes as well: so fewer parts, and where C is tall, each row packed only once.
+  // The unit needs A in planes too. So there are fewer parts, and if C is tall, each row is packed only once.
   const int64_t down = bf16 && m > n ? tall : std::min(tall, each / wide),
                 across = std::min(wide, each / down);
   const auto column = [&](int64_t c) { return c == across ? n : n * c / across / W * W; };

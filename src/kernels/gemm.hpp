@@ -6,16 +6,16 @@ namespace tapehead::kernels {
 /// C = A B, or C += A B when `accumulate`, for float and double.
 ///
 /// A is m x k, its element (i, p) at A[i * a_row + p * a_col]; B is k x n likewise; C is m x n, its rows
-/// c_row apart, their elements side by side. Strides of A and B count elements and may be anything: a
-/// transposed matrix, a broadcast one (0) or a reversed one (negative) is passed as it lies. C must not
-/// overlap A or B. k = 0 gives zeros, or leaves C alone when accumulating. NaN and infinity spread as in
-/// plain loops.
+/// c_row elements apart, each row contiguous. Strides of A and B count elements and may be anything:
+/// transposed, broadcast (0) and reversed (negative) matrices are read without a copy. C must not overlap A
+/// or B. k = 0 gives zeros, or leaves C unchanged when accumulating. NaN and infinity propagate as in plain
+/// loops.
 ///
 /// The order in which an element of C is summed depends on k alone: blocks of gemm_depth products, each
-/// summed from 0 in order of p, and the blocks in order. So it comes out the same, to the bit, whatever m, n,
-/// the strides and the number of threads. But large products of floats are taken on a matrix unit where the
-/// processor has one (gemm_bf16.hpp), and it has an order of its own: there m, n and k decide who multiplies,
-/// and elements are the same to the bit in all products of one kind.
+/// summed from 0 in order of p, and the blocks in order. So the result is the same, to the bit, for any m, n,
+/// strides and number of threads. The exception are large products of floats on a processor with a matrix
+/// unit (gemm_bf16.hpp), which has its own order of summation: m, n and k decide whether the unit is used,
+/// and elements have the same bits in all products that use it.
 ///
 /// |error| <= gemm_error(k) * epsilon * (|A| |B|), element by element, and on a matrix unit up to 2^-115 more
 /// where products underflow.
@@ -24,15 +24,15 @@ void gemm(std::int64_t m, std::int64_t n, std::int64_t k, const T* A, std::int64
           const T* B, std::int64_t b_row, std::int64_t b_col, T* C, std::int64_t c_row,
           bool accumulate = false);
 
-/// The same with one row of n numbers added to every row of the product (which stays as it is where `row` is
-/// null). On a matrix unit the sums start from it, so that their errors are in proportion to |row| + |A| |B|.
+/// The same with one row of n numbers added to every row of the product; nothing is added if `row` is null.
+/// On a matrix unit the sums start from it, so their errors are in proportion to |row| + |A| |B|.
 template <class T>
 void gemm_row(std::int64_t m, std::int64_t n, std::int64_t k, const T* A, std::int64_t a_row,
               std::int64_t a_col, const T* B, std::int64_t b_row, std::int64_t b_col, const T* row, T* C,
               std::int64_t c_row);
 
 /// `batch` products of the same sizes: number i reads A + a_at[i] and B + b_at[i] and writes C + i * m * n,
-/// whole rows (c_row = n). Many small ones are shared out among the threads.
+/// contiguous rows (c_row = n). The threads share a batch of many small products.
 template <class T>
 void gemm_batch(std::int64_t batch, std::int64_t m, std::int64_t n, std::int64_t k, const T* A,
                 const std::int64_t* a_at, std::int64_t a_row, std::int64_t a_col, const T* B,

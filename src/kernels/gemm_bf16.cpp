@@ -1,4 +1,4 @@
-// Products of floats on a matrix unit for bfloat16 (Intel's AMX), as exact as in vectors and quicker.
+// Products of floats on a matrix unit for bfloat16 (Intel's AMX), as accurate as in vectors and faster.
 //
 // With a = a0 + a1 + a2 (bf16_planes.hpp) a product of floats is nine products of bfloat16, and the unit
 // takes these exactly and sums them in float. Three of them (a1 b2, a2 b1, a2 b2) are together about half of
@@ -14,11 +14,12 @@
 //       for each 128 of the depth     A: 32 x 128, 24 KB, in the first-level cache
 //         for each group of columns   B: 128 x 32, the other 24 KB; C: 32 x 32, in registers
 //
-// Cutting A into planes takes the vector units a third of the time that the products take. So the next strip
-// is cut while this one is multiplied, a few rows of it after every four instructions to the unit.
+// Splitting A into planes takes the vector units a third of the time that the products take. So the next
+// strip is split while this one is multiplied, a few rows of it after every four instructions to the unit.
 //
-// Lines with numbers that the unit gets wrong (infinities, NaN, the very small) are multiplied in vectors. A
-// row that is added is what the sums start from: loaded into every row of the registers, it costs no pass.
+// Lines with numbers that the unit gets wrong (infinities, NaN, the very small) are multiplied in vectors. If
+// a row is added to the product, the sums start from it: it is loaded into every row of the registers and
+// costs no extra pass.
 
 #include "kernels/gemm_bf16.hpp"
 
@@ -113,7 +114,7 @@ template <class Beside>
   _tile_stored(3, C.data + side * C.row + side, out);
 }
 
-/// Puts products by vectors in the place of those that the unit was not to be trusted with.
+/// Replaces products that the unit gets wrong by products in vectors.
 [[gnu::noinline]] void mend(int64_t rows, int64_t cols, int64_t k, const Matrix<float>& A,
                             const Matrix<float>& B, const Start<float>& D, const Flags& in_a,
                             const bool* in_b, float* sums) {
@@ -133,8 +134,8 @@ void put_row(int64_t n, const float* sums, const float* D, float* C) {
   }
 }
 
-/// The unit takes subnormal numbers for zero. So `start` is the row without them and `rest` are they, -0
-/// between, which changes no sum. Whether there were any.
+/// The unit treats subnormal numbers as zero. So `start` becomes the row without them, and `rest` has only
+/// them, with -0 elsewhere, which changes no sum. Returns whether there were any.
 bool take_out_subnormals(int64_t n, const float* row, float* start, float* rest) {
   bool any = false;
   for (int64_t j = 0; j < n; ++j) {
@@ -145,7 +146,7 @@ bool take_out_subnormals(int64_t n, const float* row, float* start, float* rest)
   return any;
 }
 
-/// Whether the system lends the unit to this process.
+/// Whether the system permits this process to use the unit.
 bool granted() {
   constexpr int request_permission = 0x1023, tile_data = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
   static const bool yes = syscall(SYS_arch_prctl, request_permission, tile_data) == 0;

@@ -5,12 +5,11 @@
 
 namespace tapehead::kernels {
 
-/// Whether a product of floats is taken on the processor's matrix unit: it has one, the system lends it, and
-/// the sizes are large enough to be quicker there, and fill its squares of 32 well enough. Where there is no
-/// such unit: never.
+/// Whether a product of floats is computed on the processor's matrix unit: it has one, the system permits its
+/// use, and the sizes are large enough to be faster there and fill its squares of 32 well enough.
 bool bf16_pays(std::int64_t m, std::int64_t n, std::int64_t k);
 
-/// Columns of B that are packed at a time: their planes lie in the second-level cache.
+/// Columns of B that are packed at a time, so that their planes fit the second-level cache.
 inline constexpr std::int64_t bf16_cols = 512;
 
 /// As block(), on the matrix unit, for n <= bf16_cols and where bf16_pays(). A block is summed in steps of 32

@@ -1,21 +1,21 @@
 // Matrix product near the processor's peak. tests/bench/gemm_ladder.hpp gets here from three plain loops, one
 // idea at a time.
 //
-// The peak needs two multiply-adds of whole vectors every cycle, and a load feeds only one: so what is loaded
-// must be used several times from registers. A *tile* of C, 12 rows by 2 vectors with AVX-512, stays in 24
-// registers while p runs over the depth: each step loads 2 vectors of B and 12 numbers of A, and does 24
-// multiply-adds.
+// The peak needs two multiply-adds of whole vectors every cycle, but a load feeds only one of them. So every
+// loaded value must be used several times from registers. A *tile* of C, 12 rows by 2 vectors with AVX-512,
+// stays in 24 registers while p runs over the depth: each step loads 2 vectors of B and 12 numbers of A, and
+// does 24 multiply-adds.
 //
-// The loads must then come from near. The depth is cut into blocks of 384, the columns into blocks of 512
-// (for float; 256 for double):
+// The loads must then hit the near caches. The depth is cut into blocks of 384, the columns into blocks of
+// 512 (for float; 256 for double):
 //
 //     for each block of columns            C: m x 512
 //       for each block of the depth        B: 384 x 512, packed: 3/4 MB, in the second-level cache
-//         for each strip of 12 rows        A: 12 x 384, where it lies: 18 KB, in the first-level cache
+//         for each strip of 12 rows        A: 12 x 384, not packed: 18 KB, in the first-level cache
 //           for each pair of vectors       C: 12 x 32, in registers
 //
-// *Packing* copies B so that each tile reads it from end to end: 384 steps of 32 numbers, one after the
-// other. Where few rows would use the copy, B is read where it lies as well.
+// *Packing* copies B so that each tile reads it sequentially: 384 steps of 32 numbers. If few rows would use
+// the copy, B is read in place too.
 
 #include "kernels/gemm_block.hpp"
 
@@ -38,8 +38,8 @@ constexpr int tile_rows = 12;  // 32 registers: 12 x 2 sums, 2 of B, 1 of A
 #else
 constexpr int tile_rows = 6;  // 16 registers: 6 x 2 sums, 2 of B, 1 of A
 #endif
-/// A copy of B pays for itself if more rows than these use it, and if rows of B are more than so many bytes
-/// apart: then they get into each other's way in the caches.
+/// A copy of B pays for itself if more rows than few_rows use it, and if rows of B are more than close_rows
+/// bytes apart, because then they compete for the same sets of the caches.
 constexpr int64_t few_rows = 48, close_rows = 1024;
 
 /// Writes the columns that C has of a tile's sums. (Factors come only with whole vectors.)
@@ -59,7 +59,7 @@ template <class T, int Rows, int Vecs>
 void tile(int64_t k, const Matrix<T>& A, const T* b, int64_t b_row, T* c, int64_t c_row, int64_t cols,
           const Start<T>& D) {
   constexpr int L = lanes<T>, groups = (Rows + 3) / 4;
-  const T* a[groups];  // every fourth row: the others are reached by a multiple of the stride
+  const T* a[groups];  // every fourth row; a multiple of the stride reaches the others
 #pragma GCC unroll 4
   for (int g = 0; g < groups; ++g) a[g] = A.data + 4 * g * A.row;
 
@@ -149,8 +149,8 @@ void block(int64_t m, int64_t n, int64_t k, const Matrix<T>& A, const Matrix<T>&
   const Scratch<T> packed(of_b + (pack_a ? tile_rows * k : 0));
   T *const packed_b = packed + 0, *const packed_a = packed + of_b;
   const auto width = [&](int64_t j) { return n - j * W <= L ? L : W; };
-  // Rows of B that lie in one piece are read a few at a time, across all panels: panel after panel, each row
-  // would have to be found again.
+  // Contiguous rows of B are read a few at a time, across all panels. Packing panel after panel would load
+  // each row's pages and lines again for every panel.
   const int64_t at_once = B.col == 1 ? 16 : k;
   for (int64_t p = 0; p < k; p += at_once)
     for (int64_t j = in_place; j < panels; ++j)

@@ -1,5 +1,5 @@
 #pragma once
-// Products of blocks that lie in the near caches: what gemm.cpp cuts matrices into.
+// Products of the blocks into which gemm.cpp cuts matrices, so that they fit the near caches.
 
 #include <cstddef>
 #include <cstdint>
@@ -25,7 +25,7 @@ struct Start {
 
 template <class T>
 constexpr std::int64_t tile_cols = 2 * lanes<T>;
-/// Columns of B that are packed at a time, to lie in the second-level cache.
+/// Columns of B that are packed at a time, so that the copy fits the second-level cache.
 template <class T>
 constexpr std::int64_t block_cols = (3 << 18) / (gemm_depth * static_cast<std::int64_t>(sizeof(T)));
 

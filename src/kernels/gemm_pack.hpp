@@ -1,5 +1,5 @@
 #pragma once
-// Matrices as they lie in memory, and copies of them that can be read from end to end.
+// Views of matrices in memory, and packed copies that are read sequentially.
 
 #include <algorithm>
 #include <cstdint>
@@ -36,8 +36,8 @@ TAPEHEAD_INLINE void load_transposed(const Matrix<T>& lines, std::int64_t count,
   transpose(square);
 }
 
-/// Lays `count` lines of `depth` elements side by side: to[p * width + i] = line i, element p; zeros where
-/// count <= i < width.
+/// Interleaves `count` lines of `depth` elements: to (depth x width) has to[p * width + i] = element p of
+/// line i, and zeros for count <= i < width.
 template <class T>
 void pack(std::int64_t count, std::int64_t width, std::int64_t depth, const Matrix<T>& lines, T* to);
 

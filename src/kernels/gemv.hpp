@@ -1,5 +1,5 @@
 #pragma once
-// A matrix times a vector: every element of the matrix is used once, so memory sets the pace, and nothing is
+// A matrix times a vector: every element of the matrix is used once, so memory is the limit, and nothing is
 // packed. Each sum is still taken in the order that gemm.hpp promises.
 
 #include <algorithm>
@@ -13,8 +13,8 @@
 
 namespace tapehead::kernels {
 
-/// sums = M x for rows that lie along memory: squares of M are transposed in registers, so that a lane sums a
-/// row.
+/// sums = M x, M (m x k) with contiguous rows: squares of M are transposed in registers, so that each lane
+/// sums one row.
 template <class T>
 void dots(std::int64_t m, std::int64_t k, const Matrix<T>& M, const T* x, std::int64_t x_step, T* sums) {
   constexpr std::int64_t L = lanes<T>;
@@ -32,7 +32,7 @@ void dots(std::int64_t m, std::int64_t k, const Matrix<T>& M, const T* x, std::i
   }
 }
 
-/// sums = M x for columns that lie along memory: one after the other is scaled and added, four in a turn.
+/// sums = M x, M (m x k) with contiguous columns: columns are scaled and added, four at a time.
 template <class T>
 void combine(std::int64_t m, std::int64_t k, const Matrix<T>& M, const T* x, std::int64_t x_step, T* sums) {
   constexpr std::int64_t L = lanes<T>;
@@ -60,15 +60,16 @@ TAPEHEAD_INLINE T multiply_add(T a, T b, T c) {
 #endif
 }
 
-/// start + x y. Two vectors leave nothing to sum side by side but the blocks of the depth: up to eight at a
-/// time.
+/// start + x · y for two vectors of k elements. Only the blocks of the depth are independent of each other,
+/// so up to eight of them are summed at the same time.
 template <class T>
 T dot(std::int64_t k, const T* x, std::int64_t x_step, const T* y, std::int64_t y_step, T start) {
   constexpr int most = 8;
   for (std::int64_t p = 0; p < k;) {
     const int whole = static_cast<int>(std::min<std::int64_t>(most, (k - p) / gemm_depth));
     const std::int64_t blocks = std::max(whole, 1), depth = std::min(gemm_depth, k - p);
-    std::int64_t block[most];  // where each begins; those that are missing repeat the first, and are not used
+    std::int64_t
+        block[most];  // where each begins; missing ones repeat the first, and their sums are not used
     for (int b = 0; b < most; ++b) block[b] = p + (b < whole ? b * gemm_depth : 0);
     T sums[most] = {};
     for (std::int64_t q = 0; q < depth; ++q)
@@ -81,7 +82,7 @@ T dot(std::int64_t k, const T* x, std::int64_t x_step, const T* y, std::int64_t 
   return start;
 }
 
-/// y (+)= M x for a matrix that lies along memory one way or the other.
+/// y (+)= M x for M (m x k) with contiguous rows or columns.
 template <class T>
 void matrix_vector(std::int64_t m, std::int64_t k, const Matrix<T>& M, const T* x, std::int64_t x_step, T* y,
                    std::int64_t y_step, bool add) {

@@ -1,6 +1,5 @@
 #include "tapehead/kernels/memory.hpp"
 
-#include <fmt/format.h>
 #include <pthread.h>
 
 #include <algorithm>
@@ -14,7 +13,7 @@
 #include <sys/mman.h>
 #endif
 
-#include "tapehead/kernels/error.hpp"
+#include "kernels/require.hpp"
 
 // Blocks come in size classes, and a freed block waits for the next request of its class: a small one in a
 // cache of its thread, which needs no lock, others in one cache that all threads share. Blocks below 4 MiB
@@ -58,7 +57,7 @@ std::size_t class_bytes(int c) {
 void* from_system(std::size_t bytes) {
   const bool huge = bytes >= smallest_huge;
   void* block = ::operator new (bytes, std::align_val_t{huge ? huge_page : cache_line}, std::nothrow);
-  if (block == nullptr) throw Error(fmt::format("memory: {} bytes could not be had", bytes));
+  require<Error>(block != nullptr, "memory: {} bytes could not be had", bytes);
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
   if (huge) madvise(block, bytes, MADV_HUGEPAGE);
 #endif
@@ -211,7 +210,7 @@ void reset_peak_memory() {
 namespace detail {
 
 void* allocate(std::size_t bytes) {
-  if (bytes > largest) throw Error(fmt::format("memory: {} bytes could not be had", bytes));
+  require<Error>(bytes <= largest, "memory: {} bytes could not be had", bytes);
   const int c = class_of(bytes);
   const std::size_t rounded = class_bytes(c);
   Cache* const own = mine();

@@ -7,7 +7,7 @@
 namespace tapehead::kernels {
 namespace {
 
-/// x̂ = (x - mean) scale.
+/// x̂ = (x - mean) scale, for numbers and for vectors.
 struct RowNorm {
   double mean, scale;
   RowNorm(double row_mean, double squares, std::int64_t n, double eps)

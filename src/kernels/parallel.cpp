@@ -4,7 +4,6 @@
 
 #include "kernels/parallel.hpp"
 
-#include <fmt/format.h>
 #include <pthread.h>
 #if defined(__linux__)
 #include <sched.h>
@@ -22,7 +21,7 @@
 #include <system_error>
 #include <thread>
 
-#include "tapehead/kernels/error.hpp"
+#include "kernels/require.hpp"
 #include "tapehead/kernels/threads.hpp"
 
 #if defined(__ELF__)
@@ -193,9 +192,9 @@ int num_threads() {
 }
 
 void set_num_threads(int threads) {
-  if (threads < 1 || threads > kernels::most_threads)
-    throw ValueError(fmt::format("set_num_threads: {} threads were asked for; it takes 1 to {}", threads,
-                                 kernels::most_threads));
+  require<ValueError>(threads >= 1 && threads <= kernels::most_threads,
+                      "set_num_threads: {} threads were asked for; it takes 1 to {}", threads,
+                      kernels::most_threads);
   kernels::chosen_threads = threads;
 }
 

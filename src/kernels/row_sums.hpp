@@ -1,6 +1,6 @@
 #pragma once
-// Passes over rows of float or double that are worked out in double. A pass is written once, for whatever
-// `at` is: lanes<double> elements from one place on, or, at the end of the row, a single one.
+// Passes over rows of float or double that compute in double. A pass is written once, as a function of `at`,
+// which stands for lanes<double> elements from some place on or, at the end of the row, for one element.
 //
 //     sums<1>(n, [=](auto at) { return std::array{at(x) * at(y)}; })             Σ x y
 //     for_each_place(n, [=](auto at) { at.put(y, at(x) * 2.0); })                y = 2 x
@@ -65,8 +65,8 @@ void for_each_place(std::int64_t n, const F& f) {
   for (; i < n; ++i) f(AtOne{i});
 }
 
-/// N sums at once over a row. Each has 16 interleaved partial sums, on every processor: they do not wait for
-/// one another, and the order of additions is always the same.
+/// N sums at once over a row of n elements. Each has 16 interleaved partial sums: their additions do not wait
+/// for each other, and their order is the same on every processor.
 template <int N, class F>
 std::array<double, N> sums(std::int64_t n, const F& f) {
   constexpr int ways = 16, L = lanes<double>, registers = ways / L;

@@ -7,7 +7,7 @@
 
 namespace tapehead::kernels {
 
-/// Working memory from the cache of freed blocks; holds anything until it is written.
+/// Working memory for n elements from the cache of freed blocks, not initialised.
 template <class T>
 class Scratch {
  public:

@@ -1,10 +1,10 @@
 #pragma once
 // One SIMD register of float or double, for loops that are written once and compiled for every width.
 //
-// GCC and clang have vectors as a language extension: `+` on them is one instruction. What they lack is said
-// here in plain words: load, broadcast, choose, round, sum. The width is fixed when the file is compiled: 64
+// GCC and clang have vectors as a language extension: `+` on them is one instruction. This header adds what
+// the extension lacks: load, broadcast, select, round, sum. The width is fixed when the file is compiled: 64
 // bytes with AVX-512, 32 with AVX2, 16 otherwise (SSE2, NEON, or whatever the compiler makes of it).
-// TAPEHEAD_PLAIN asks for the last on every machine, so that this path can be tested on every machine.
+// TAPEHEAD_PLAIN selects the last on every machine, so that this path can be tested everywhere.
 //
 // A scalar converts to a Vec (broadcast), so a polynomial reads as it does on paper: fma(p, x, 0.5f).
 
@@ -22,7 +22,7 @@
 #include <immintrin.h>
 #endif
 
-/// Vectors live in registers only as long as nothing is called: at -O2 compilers would call a long function.
+/// Vectors stay in registers only if no function is called, and at -O2 compilers would call a long function.
 #define TAPEHEAD_INLINE [[gnu::always_inline]] inline
 
 namespace tapehead::kernels {
@@ -59,7 +59,7 @@ struct Native<double> {
   typedef std::int64_t Int __attribute__((vector_size(vector_bytes)));
 };
 
-// On x86 by its own name, for at -O0 and -O1 compilers do not make one instruction of a * b + c.
+// On x86 the instruction is called by name, because at -O0 and -O1 compilers do not fuse a * b + c.
 #if defined(TAPEHEAD_AVX512)
 TAPEHEAD_INLINE __m512 fma(__m512 a, __m512 b, __m512 c) { return _mm512_fmadd_ps(a, b, c); }
 TAPEHEAD_INLINE __m512d fma(__m512d a, __m512d b, __m512d c) { return _mm512_fmadd_pd(a, b, c); }
@@ -123,8 +123,8 @@ struct Vec {
   TAPEHEAD_INLINE friend Mask<T> operator==(Vec a, Vec b) { return {a.v == b.v}; }
   TAPEHEAD_INLINE friend Mask<T> operator!=(Vec a, Vec b) { return {a.v != b.v}; }
 
-  /// a b + c, rounded once where the target has the instruction (beside x86, with -ffp-contract=fast), twice
-  /// elsewhere.
+  /// a b + c, rounded once where the target has the instruction (outside x86 only with -ffp-contract=fast),
+  /// twice elsewhere.
   TAPEHEAD_INLINE friend Vec fma(Vec a, Vec b, Vec c) { return detail::fma(a.v, b.v, c.v); }
   /// Lane by lane m ? a : b.
   TAPEHEAD_INLINE friend Vec select(Mask<T> m, Vec a, Vec b) { return m.v ? a.v : b.v; }
@@ -262,9 +262,9 @@ TAPEHEAD_INLINE Vec<T> scale2(Vec<T> x, Vec<T> n) {
 #endif
 }
 
-/// To the nearest integer, halves to even, the sign of zero kept. Beside 2^23 (2^52 for double) floats have
-/// no room for a fraction, so adding that number and taking it away rounds; what is larger is an integer
-/// already.
+/// To the nearest integer, halves to even; the sign of zero is kept. From 2^23 on (2^52 for double) floats
+/// have no bits for a fraction, so adding that number and subtracting it again rounds; larger numbers are
+/// already integers.
 template <class T>
 TAPEHEAD_INLINE Vec<T> round_nearest(Vec<T> x) {
   const Vec<T> big = sizeof(T) == 4 ? T(8388608) : T(4503599627370496);

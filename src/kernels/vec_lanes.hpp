@@ -1,7 +1,7 @@
 #pragma once
-// What passes between the lanes of one register (sums, maxima, "is any of them?") and between several: the
-// transposed square. By shuffles and not by way of memory: in log2(lanes) steps each lane meets the one half
-// as far away as the step before.
+// Operations between the lanes of one register (sum, maximum, any, all) and between several registers (the
+// transpose of a square). They use shuffles, not memory: log2(lanes) steps, in each of which a lane is
+// combined with the one half as far away as in the step before.
 
 #include "kernels/vec.hpp"
 

@@ -153,8 +153,9 @@ TAPEHEAD_INLINE Vec<T> exp2_in_range(Vec<T> x) {
 
 }  // namespace detail
 
-/// e^x, to exp_max_ulp. What is 0 (masked scores are, by the row) is selected away first: to arrive at 0 by
-/// scaling costs the processor a microcode assist, as long as a hundred multiplications.
+/// e^x, to exp_max_ulp. Lanes whose result is 0 are masked out first (masked scores fill whole rows with
+/// them): when scaling underflows to 0, the processor takes a microcode assist, as slow as a hundred
+/// multiplications.
 template <class T>
 TAPEHEAD_INLINE Vec<T> exp(Vec<T> x) {
   using R = detail::Real<T>;

@@ -54,7 +54,7 @@ void for_each_row(Walk w, const Row& row) {
 template <class Bits>
 void copy_steps(std::int64_t n, char* to, std::int64_t to_step, const char* from, std::int64_t from_step) {
   constexpr auto size = static_cast<std::int64_t>(sizeof(Bits));
-  Bits v;  // numbers of every type are moved as so many bytes: memcpy is a load or a store here
+  Bits v;  // numbers of any type are copied as bytes; memcpy compiles to a load or a store here
   if (to_step == size && from_step == 0) {
     std::memcpy(&v, from, sizeof v);
     for (std::int64_t i = 0; i < n; ++i) std::memcpy(to + i * size, &v, sizeof v);
@@ -66,7 +66,7 @@ void copy_steps(std::int64_t n, char* to, std::int64_t to_step, const char* from
   }
 }
 
-// n elements of so many bytes (1, 4 or 8) from one place to another.
+// Copies n elements of so many bytes (1, 4 or 8).
 void copy_row(std::int64_t bytes, std::int64_t n, char* to, std::int64_t to_step, const char* from,
               std::int64_t from_step) {
   if (to_step == bytes && from_step == bytes)

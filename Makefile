@@ -153,30 +153,38 @@ clean: ## delete the build folders, or BUILD alone where that is given
 	rm -rf $(if $(filter command% env%,$(origin BUILD)),$(BUILD),build)
 
 # ---- rules -------------------------------------------------------------------------------------------------
-# An object depends on its source, its headers and the flags. $(call compiled,FOLDER,FLAGS,HEADERS) compiles the files
-# below a folder; HEADERS names a file of .make/precompiled/ that all of them begin with, parsed once: parsing takes
-# about half of the time. (A compiler that cannot use the result reads the copy beside it.)
+# An object depends on its source, its headers and the flags. Files of one kind share their flags and a header of
+# .make/precompiled/ that is parsed once for all of them: parsing takes about half of the time. (A compiler that cannot
+# use the result reads the copy beside it.)
 
+OPT_kernels = $(OPT_KERNELS)
+# The book's seeds, bit for bit: a multiplication and an addition are fused only where the code says so.
+OPT_random = $(OPT_KERNELS) -ffp-contract=off
+OPT_library = $(OPT_LIBRARY)
+OPT_bench = $(OPT_KERNELS)
+# Tests are not optimised: their time goes to the library, and this takes half as long to compile.
+OPT_tests = $(OPT_LIBRARY) -O0
+OPT_programs = $(OPT_LIBRARY)
+ALL_PRECOMPILED := $(if $(filter 0,$(PRECOMPILED)),,$(patsubst .make/%,$(BUILD)/%.gch,$(wildcard .make/precompiled/*.hpp)))
+precompiled = $(filter $(BUILD)/precompiled/$(1).hpp.gch,$(ALL_PRECOMPILED))
+$(ALL_PRECOMPILED): $(BUILD)/precompiled/%.hpp.gch: .make/precompiled/%.hpp $(BUILD)/config.mk
+	$(call say,$<)
+	@mkdir -p $(@D) && cp $< $(@:.gch=)
+	$(Q)$(COMPILE) -Isrc -Itests $(OPT_$*) -MMD -MP -MF $(@:.gch=.d) -x c++-header -c $(@:.gch=) -o $@
+
+# $(call compiled,FOLDER,KIND): the rule for all files below a folder. The first that fits a file is taken.
 define compiled
-$(BUILD)/$(1)/%.o: $(1)/%.cpp $(BUILD)/config.mk $(if $(3),$(BUILD)/precompiled/$(3).hpp.gch)
+$(BUILD)/$(1)/%.o: $(1)/%.cpp $(BUILD)/config.mk $(call precompiled,$(2))
 	$$(call say,$$<)
 	@mkdir -p $$(@D)
-	$$(Q)$$(COMPILE) -Isrc -Itests $(2) $(if $(3),-include $(BUILD)/precompiled/$(3).hpp) -MMD -MP -c $$< -o $$@
-$(if $(3),$(BUILD)/precompiled/$(3).hpp.gch: .make/precompiled/$(3).hpp $(BUILD)/config.mk
-	$$(call say,$$<)
-	@mkdir -p $$(@D) && cp $$< $$(@:.gch=)
-	$$(Q)$$(COMPILE) -Isrc -Itests $(2) -MMD -MP -MF $$(@:.gch=.d) -x c++-header -c $$(@:.gch=) -o $$@
-)
+	$$(Q)$$(COMPILE) -Isrc -Itests $$(OPT_$(2)) $(patsubst %.gch,-include %,$(call precompiled,$(2))) -MMD -MP -c $$< -o $$@
 endef
-precompiled = $(if $(filter 0,$(PRECOMPILED)),,$(1))
-$(eval $(call compiled,src/kernels,$$(OPT_KERNELS),$(call precompiled,kernels)))
-# The book's seeds, bit for bit: a multiplication and an addition are fused only where the code says so.
-$(eval $(call compiled,src/random,$$(OPT_KERNELS) -ffp-contract=off))
-$(eval $(call compiled,src,$$(OPT_LIBRARY),$(call precompiled,library)))
-$(eval $(call compiled,tests/bench,$$(OPT_KERNELS)))
-# Tests are not optimised: their time goes to the library, and this takes half as long to compile.
-$(eval $(call compiled,tests,$$(OPT_LIBRARY) -O0,$(call precompiled,tests)))
-$(eval $(call compiled,chapters,$$(OPT_LIBRARY),$(call precompiled,programs)))
+$(eval $(call compiled,src/kernels,kernels))
+$(eval $(call compiled,src/random,random))
+$(eval $(call compiled,src,library))
+$(eval $(call compiled,tests/bench,bench))
+$(eval $(call compiled,tests,tests))
+$(eval $(call compiled,chapters,programs))
 
 $(LIB): $(LIB_SRC:%.cpp=$(BUILD)/%.o)
 $(CHAPTER_LIB): $(SHARED_SRC:%.cpp=$(BUILD)/%.o)
@@ -188,5 +196,5 @@ $(PROGRAMS): %: %.o $(CHAPTER_LIB) $(LIB)
 	$(Q)$(LINK) $< $(CHAPTER_LIB) $(LDLIBS) -o $@
 $(BUILD)/config.mk $(BUILD)/sources: ;
 
--include $(patsubst %.cpp,$(BUILD)/%.d,$(LIB_SRC) $(TEST_SRC) $(SHARED_SRC) $(PROGRAM_SRC)) $(wildcard $(BUILD)/precompiled/*.d)
+-include $(patsubst %.cpp,$(BUILD)/%.d,$(LIB_SRC) $(TEST_SRC) $(SHARED_SRC) $(PROGRAM_SRC)) $(ALL_PRECOMPILED:.gch=.d)
 include $(sort $(wildcard tests/*/*.mk chapters/*/*.mk notebooks/*.mk))

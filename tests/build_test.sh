@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Tests what a reader's own program relies on: headers that compile alone, units that link, and `make install`.
+# Tests what a reader's own program relies on: headers that compile alone, units that link, and `make install` with the
+# flags of pkg-config and the package of CMake.
 set -u
 source tests/judge.sh
 headers=$(cd include && find tapehead -name '*.hpp' | sort)
@@ -17,11 +18,11 @@ each_alone() {
 
 headers_alone() {
   each_alone "$TAPEHEAD_COMPILE" >"$scratch/log" 2>&1
-  judge $? "row 47: each of $(wc -w <<<"$headers" | tr -d ' ') headers compiles alone with $CXX" "$scratch/log"
+  judge $? "each of $(wc -w <<<"$headers" | tr -d ' ') headers compiles alone with $CXX" "$scratch/log"
   local libcxx="$CXX -stdlib=libc++ -std=c++20 -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Iinclude"
   if [[ $CXX == *clang* ]] && echo '#include <vector>' | $libcxx -fsyntax-only -x c++ - 2>/dev/null; then
     each_alone "$libcxx -Wno-unknown-pragmas" >"$scratch/log" 2>&1
-    judge $? 'row 47: each of them compiles alone with libc++' "$scratch/log"
+    judge $? 'each of them compiles alone with libc++' "$scratch/log"
   fi
 }
 
@@ -33,7 +34,7 @@ units_link() {
   done >"$scratch/log" 2>&1
   wait
   $TAPEHEAD_LINK "$scratch"/{first,second}.o $TAPEHEAD_LDLIBS -o "$scratch/linked" >>"$scratch/log" 2>&1
-  judge $? 'row 46: two units that include everything link' "$scratch/log"
+  judge $? 'two units that include everything link' "$scratch/log"
 }
 
 verdicts=$BUILD/tests/headers.passed
@@ -53,7 +54,7 @@ fi
 own_make -B -n V=1 all >"$scratch/log" 2>&1
 [[ $(grep -c -e '-std=c++20' "$scratch/log") -gt 1 ]] &&
   ! grep -e '-ffast-math' -e '-Ofast' -e '-ffinite-math-only' -e '-funsafe-math' "$scratch/log" >"$scratch/found"
-judge $? 'row 48: no command of the build lets NaN and infinity be ignored' "$scratch/found"
+judge $? 'no command of the build lets a compiler assume that NaN and infinity do not occur' "$scratch/found"
 
 # What was found to work has to arrive: a flag lost on its way costs speed and nothing else shows it.
 if echo 'int main() {}' | $CXX "-march=$MARCH" -fsyntax-only -x c++ - 2>/dev/null; then
@@ -63,6 +64,12 @@ if echo 'int main() {}' | $CXX "-march=$MARCH" -fsyntax-only -x c++ - 2>/dev/nul
   judge $? "each file of the library is built for MARCH=$MARCH" "$scratch/found"
 fi
 
+# ---- the list of targets
+
+sed -n 's/^\.PHONY: *//p' Makefile tests/*/*.mk chapters/*/*.mk notebooks/*.mk | tr ' ' '\n' | sort >"$scratch/targets"
+own_make help | sed -n 's/^  make \([a-z-]*\) .*/\1/p' | sort | diff "$scratch/targets" - >"$scratch/log"
+judge $? 'every target has a line of help' "$scratch/log"
+
 # ---- make install
 
 # installed FOLDER: every header is there as it is here
@@ -70,14 +77,14 @@ installed() {
   for header in $headers; do cmp "include/$header" "$1/include/$header" || return; done
 }
 
-! grep -n 'install  *-[a-zA-Z]*D' Makefile >"$scratch/found" &&
+! grep -n 'install  *-[a-zA-Z]*D' .make/install >"$scratch/found" &&
   own_make install PREFIX=/usr DESTDIR="$scratch/stage" >"$scratch/log" 2>&1 &&
   installed "$scratch/stage/usr" >>"$scratch/log" 2>&1 &&
   [[ -s $scratch/stage/usr/lib/libtapehead.a ]] &&
   grep -q '^prefix=/usr$' "$scratch/stage/usr/lib/pkgconfig/tapehead.pc" &&
   own_make uninstall PREFIX=/usr DESTDIR="$scratch/stage" >>"$scratch/log" 2>&1 &&
-  [[ -z $(find "$scratch/stage" -type f) ]]
-judge $? 'row 49: make install PREFIX=/usr DESTDIR=... puts its files there; uninstall removes them' "$scratch/log"
+  [[ -z $(find "$scratch/stage" -type f) && ! -e $scratch/stage/usr/include/tapehead ]]
+judge $? 'make install PREFIX=/usr DESTDIR=... puts its files there; make uninstall removes all of them' "$scratch/log"
 
 # flags --cflags|--libs: what tapehead.pc asks for, by pkg-config where there is one
 flags() {
@@ -114,13 +121,35 @@ seconds=$(
 )
 status=$?
 cat "$scratch/errors" >>"$scratch/log"
-judge $status "row 49: a program outside the tree builds with pkg-config's flags, and runs" "$scratch/log"
+judge $status "a program outside the tree builds with pkg-config's flags, and runs" "$scratch/log"
 
 # A limit far above the 2.5 s that it should take: this machine may be slow or busy, but not that slow.
 if [[ -n $seconds ]]; then
   read -r real user <<<"${seconds//,/.}"
   awk -v user="$user" 'BEGIN { exit !(user < 10) }'
   judge $? "compiling it, with the one header for everything, took $real s ($user s of processor; wanted: under 2.5)"
+fi
+
+# ---- a CMake project
+
+words=($CXX ${SANITIZE:+-fsanitize=$SANITIZE})
+if ! command -v cmake >/dev/null; then
+  echo 'skipped: there is no cmake to try find_package(tapehead) with'
+else
+  cat >"$scratch/elsewhere/CMakeLists.txt" <<'EOF'
+cmake_minimum_required(VERSION 3.12)
+project(elsewhere CXX)
+find_package(tapehead ${ASKED} REQUIRED)
+add_executable(elsewhere program.cpp)
+target_link_libraries(elsewhere tapehead::tapehead)
+EOF
+  project=(cmake -S "$scratch/elsewhere" -DCMAKE_PREFIX_PATH="$scratch/prefix" -DCMAKE_CXX_COMPILER="${words[0]}"
+    -DCMAKE_CXX_FLAGS="${words[*]:1}")
+  "${project[@]}" -DASKED=0.1 -B "$scratch/cmake" >"$scratch/log" 2>&1 &&
+    cmake --build "$scratch/cmake" >>"$scratch/log" 2>&1 && "$scratch/cmake/elsewhere"
+  judge $? 'a CMake project with find_package(tapehead) builds, and its program runs' "$scratch/log"
+  ! "${project[@]}" -DASKED=9.0 -B "$scratch/cmake9" >"$scratch/log" 2>&1 && grep -q 'version: 0.1.0' "$scratch/log"
+  judge $? 'find_package(tapehead 9.0) refuses this version' "$scratch/log"
 fi
 
 finish

@@ -1,10 +1,11 @@
 #!/bin/sh
 # Runs the tests and counts them.   tests/run.sh FILTER BINARY [CHECK...]
 #
-# BINARY is the doctest program. Each CHECK is a program run from the top folder: it counts as one, or, when its
-# last line is `N passed, M failed`, as that many. FILTER, when not empty, selects the test cases and checks that
-# have it in their name. The last line is `N passed, M failed`; the status is 0 only when M is 0. A crash counts as
-# a failure, and so do a program that ends before its tests have, and a filter that selects nothing.
+# BINARY is the doctest program; EMULATOR, when set, runs it (qemu-aarch64). Each CHECK is a program run from the top
+# folder: it counts as one, or, when its last line is `N passed, M failed`, as that many. FILTER, when not empty, selects
+# the test cases and checks that have it in their name. The last line is `N passed, M failed`; the status is 0 only when M
+# is 0. A crash counts as a failure, and so do a program that ends before its tests have, and a filter that selects
+# nothing.
 filter=$1 binary=$2
 shift 2
 passed=0 failed=0
@@ -15,8 +16,7 @@ trap 'exit 130' HUP INT TERM
 pattern=$(printf '%s' "$filter" | sed 's/,/*,*/g')  # a comma separates alternatives
 log=$scratch/cases
 : >"$log"
-# Threads that wait do not spin: on a busy machine that took twice the processor and half as long again.
-OMP_WAIT_POLICY=${OMP_WAIT_POLICY-passive} TAPEHEAD_TEST_LOG=$log "$binary" ${filter:+"-tc=*$pattern*"}
+TAPEHEAD_TEST_LOG=$log ${EMULATOR-} "$binary" ${filter:+"-tc=*$pattern*"}
 status=$?
 passed=$(grep -c '^passed ' "$log")
 failed=$(grep -c '^failed ' "$log")

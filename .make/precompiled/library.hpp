@@ -1,5 +1,8 @@
 // What nearly every file of src/ reads, compiled once. Files name what they use all the same: PRECOMPILED=0
 // shows it.
+#include <cstddef>
+#undef _GLIBCXX_USE_STD_SPEC_FUNCS  // <cmath>'s Bessel functions: g++ would compile them in every file
+
 #include <fmt/format.h>
 
 #include <algorithm>

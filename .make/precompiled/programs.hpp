@@ -1,2 +1,5 @@
 // What every program of the chapter reads, compiled once.
+#include <cstddef>
+#undef _GLIBCXX_USE_STD_SPEC_FUNCS  // <cmath>'s Bessel functions: g++ would compile them in every file
+
 #include "tapehead/tapehead.hpp"

@@ -1,7 +1,7 @@
 // Prints every operation of the library as a Markdown table: name, formula, pullback, shapes and file, in the words that
 // the operation itself is defined with.
-#include <cstdio>
 #include <algorithm>
+#include <cstdio>
 #include <string>
 #include <vector>
 
@@ -36,6 +36,6 @@ int main(int argc, char** argv) {
   std::stable_sort(operations.begin(), operations.end(), before);
   std::puts("| operation | formula | pullback | shapes | file |\n|---|---|---|---|---|");
   for (const tapehead::Op* op : operations)
-    std::printf("| `%s` | %s | %s | %s | %s |\n", op->name, cell(op->formula).c_str(), cell(op->pullback).c_str(),
-                cell(op->shapes).c_str(), linked(op->file, folder).c_str());
+    std::printf("| `%s` | %s | %s | %s | %s |\n", op->name, cell(op->formula).c_str(),
+                cell(op->pullback).c_str(), cell(op->shapes).c_str(), linked(op->file, folder).c_str());
 }

@@ -96,7 +96,7 @@ PROGRAMS := $(PROGRAM_SRC:%.cpp=$(BUILD)/%)
 
 # Programs that `make test` runs after the tests, from the top folder. Each counts as one, or, when its last line
 # is `N passed, M failed`, as that many. Add to it from an included .mk: CHECKS += chapters/x/check.sh
-CHECKS := tests/run_test.sh tests/paths_test.sh tests/build_test.sh
+CHECKS := tests/run_test.sh tests/rooms_test.sh tests/paths_test.sh tests/build_test.sh
 
 # ---- what the compiler can do: asked once for each build folder ---------------------------------------------
 

@@ -1,35 +1,25 @@
 #pragma once
-// What every answer includes: the tensors and operations of the library, and the small types that some of the
-// exercises give back.
+// Every answer includes this file: it has the tensors and operations of the library, and the small types that some
+// exercises return.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <numeric>
 #include <optional>
+#include <string>
 #include <vector>
 
-#include "tapehead/ops/arithmetic.hpp"
-#include "tapehead/attention/attention.hpp"
-#include "tapehead/kernels/error.hpp"
-#include "tapehead/ops/join.hpp"
-#include "tapehead/attention/masks.hpp"
-#include "tapehead/ops/math.hpp"
-#include "tapehead/ops/matmul.hpp"
-#include "tapehead/tensor/print.hpp"
-#include "tapehead/ops/reduce.hpp"
-#include "tapehead/ops/select.hpp"
-#include "tapehead/ops/softmax.hpp"
-#include "tapehead/tensor/tensor.hpp"
-#include "tapehead/ops/views.hpp"
+#include <tapehead/tapehead.hpp>
 
 using namespace tapehead;
 
 const double inf = std::numeric_limits<double>::infinity();
 
-/// Stands in a stub where the reader's code will be.
+/// Stands in a stub until you replace it with your own code.
 [[noreturn]] void todo();
 
-/// 01: which matrices equal their own transpose?
+/// 01: whether a matrix equals its own transpose.
 struct Symmetric {
   bool scores_of_one_input;      ///< queries and keys are both x itself
   bool scores_of_two_matrices;   ///< queries x Wq, keys x Wk
@@ -37,7 +27,7 @@ struct Symmetric {
   bool weights_of_one_input;     ///< the softmax of the first
 };
 
-/// 05: what a row of attention weights comes close to.
+/// 05: what a row of attention weights approaches.
 enum class Weights { one_hot, even, unchanged };
 struct Limits {
   Weights tau_to_zero;
@@ -49,18 +39,18 @@ struct Backward {
   Tensor<double> dV, dA, dS, dQ, dK;
 };
 
-/// 13: what has to be remembered of the scores seen so far.
+/// 13: the state of a softmax that has seen some of the scores.
 struct Running {
-  double max = -inf;  ///< the largest
+  double max = -inf;  ///< the largest score
   double sum = 0;     ///< Σ exp(score - max)
 };
 
-/// 14: some consecutive keys and values, (n, d_k) and (n, d_v).
+/// 14: some consecutive keys, (n, d_k), and their values, (n, d_v).
 struct Block {
   Tensor<double> K, V;
 };
 
-/// 15: the keys and values of all tokens so far, (n, d_k) and (n, d_v).
+/// 15: the keys, (n, d_k), and values, (n, d_v), of all tokens so far.
 struct Cache {
   Tensor<double> K, V;
 };

@@ -1,6 +1,6 @@
 #pragma once
-// Every answer includes this file: it has the tensors and operations of the library, and the small types that some
-// exercises return.
+// Every answer includes this file: it has the tensors and operations of the library, and the small types that
+// some exercises return.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>

@@ -54,14 +54,16 @@ bool same(const Outcome& actual, const Outcome& expected, const Allowed& allowed
   return true;
 }
 
-// Whether two equal results say something about how they were computed: a NaN, a single word or an exception can
-// have many causes.
+// Whether two equal results say something about how they were computed: a NaN, a single word or an exception
+// can have many causes.
 bool telling(const Outcome& x) {
   bool numbers = false;
   for (const Part& p : x.parts) {
     for (const double v : p.value.to_vector())
-      if (!std::isfinite(v)) return false;
-      else numbers |= v != 0;
+      if (!std::isfinite(v))
+        return false;
+      else
+        numbers |= v != 0;
     numbers |= p.text.find('\n') != std::string::npos;
   }
   return x.error.empty() && numbers;
@@ -100,8 +102,8 @@ Outcomes all(const Asked::Run& run, std::size_t inputs) {
   return outcomes;
 }
 
-// What can be said of one part of any answer, whatever the question: `actual` and `expected` are this part's values
-// on all inputs.
+// What can be said of one part of any answer, whatever the question: `actual` and `expected` are this part's
+// values on all inputs.
 std::string mistake_in_general(const std::vector<T>& actual, const std::vector<T>& expected,
                                const Allowed& allowed) {
   const auto everywhere = [&](const auto& agree) {
@@ -120,7 +122,8 @@ std::string mistake_in_general(const std::vector<T>& actual, const std::vector<T
   if (numbers >= 2 && std::isfinite(factor) &&
       everywhere([&](const T& a, const T& b) { return same(a, b, allowed, factor); })) {
     if (std::abs(factor) < 1e-9) return "every number is 0";
-    if (std::abs(factor + 1) < 1e-9) return "the sign is wrong: every number is the negative of the right one";
+    if (std::abs(factor + 1) < 1e-9)
+      return "the sign is wrong: every number is the negative of the right one";
     return fmt::format("every number is {:.6g} times the right one", factor);
   }
   if (everywhere([&](const T& a, const T& b) { return a.rank() == 2 && same(a.T(), b, allowed); }))
@@ -158,8 +161,8 @@ std::string mistake_in_general(const Outcomes& actual, const Outcomes& expected,
   return names.empty() ? mistake : names + ": " + mistake;
 }
 
-// "Most likely" needs agreement wherever the answer is wrong, and more than a NaN or a single word to agree on;
-// or agreement on all inputs, right ones too. What agrees only on the input that is shown is said to.
+// "Most likely" needs agreement wherever the answer is wrong, and more than a NaN or a single word to agree
+// on; or agreement on all inputs, right ones too. What agrees only on the input that is shown is said to.
 std::string name_mistake(const Asked& q, const Outcomes& actual, const Outcomes& expected,
                          const std::vector<std::size_t>& failing) {
   // Where rounded results are accepted, those of a mistake may be rounded too.
@@ -198,7 +201,8 @@ std::string take_right_parts(Outcome& actual, Outcome& expected, const Allowed& 
 }
 
 std::string result(const Outcome& x) {
-  return x.error.empty() ? describe("", x.parts) : fmt::format("    {}{}\n", x.error, x.message.empty() ? "" : ": " + x.message);
+  return x.error.empty() ? describe("", x.parts)
+                         : fmt::format("    {}{}\n", x.error, x.message.empty() ? "" : ": " + x.message);
 }
 
 }  // namespace
@@ -219,8 +223,9 @@ Outcome call(const std::function<Parts()>& f) {
   } catch (const std::bad_alloc&) {
     return {.error = "out of memory"};
   } catch (const Error& e) {  // the library's own way to say so has no type of its own
-    return std::string(e.what()).rfind("memory:", 0) == 0 ? Outcome{.error = "out of memory"}
-                                                          : Outcome{.error = "an exception", .message = e.what()};
+    return std::string(e.what()).rfind("memory:", 0) == 0
+               ? Outcome{.error = "out of memory"}
+               : Outcome{.error = "an exception", .message = e.what()};
   } catch (const std::exception& e) {
     return {.error = "an exception", .message = e.what()};
   } catch (...) {

@@ -2,11 +2,11 @@
 // Checks the answers to one exercise. Every exercise's check.cpp defines check(), a table of questions:
 //
 //   void exercise::check(Check& check) {
-//     auto& q = check.question<T(const T&, const T&)>("softmax_pullback", {"y", "dy"});  // the answer's function
-//     q.right([](T y, T dy) { ... });                       // the right result
-//     q.mistake("forgot the D term", [](T y, T dy) { return y * dy; });  // what a usual mistake returns
-//     q.wrong("", [](T y, T dy) { ... });                   // another wrong answer, which gets no name
-//     q.input(check.draw({2, 3}), check.draw({2, 3}));
+//     auto& q = check.question<T(const T&, const T&)>("softmax_pullback", {"y", "dy"});  // the answer's
+//     function q.right([](T y, T dy) { ... });                       // the right result q.mistake("forgot
+//     the D term", [](T y, T dy) { return y * dy; });  // what a usual mistake returns q.wrong("", [](T y, T
+//     dy) { ... });                   // another wrong answer, which gets no name q.input(check.draw({2, 3}),
+//     check.draw({2, 3}));
 //   }
 //
 // The answer is compared with the right result on every input, and where it is wrong, with the results of
@@ -74,7 +74,7 @@ struct Asked {
   std::vector<std::string> inputs;  ///< as text
   Run answer, expected;
   std::vector<Wrong> wrongs;
-  std::string note;                        ///< shown with a wrong answer
+  std::string note;                         ///< shown with a wrong answer
   double absolute = 1e-9, relative = 1e-9;  ///< allowed |actual - expected|; see Question::within
 };
 
@@ -87,15 +87,19 @@ class Question<R(A...)> : public Asked {
 
   void right(Function f) { expected = runner(std::move(f)); }
   /// A usual mistake. Its name says what is wrong and what to do, as a clause without a full stop.
-  void mistake(const std::string& mistake_name, Function f) { wrongs.push_back({mistake_name, runner(std::move(f)), true}); }
+  void mistake(const std::string& mistake_name, Function f) {
+    wrongs.push_back({mistake_name, runner(std::move(f)), true});
+  }
   /// Another wrong answer, for the self-test. `verdict` is the mistake that has to be named, or "" for none.
-  void wrong(const std::string& verdict, Function f) { wrongs.push_back({verdict, runner(std::move(f)), false}); }
+  void wrong(const std::string& verdict, Function f) {
+    wrongs.push_back({verdict, runner(std::move(f)), false});
+  }
   void input(const A&... values) {
     values_.emplace_back(values...);
     inputs.push_back(text(values_.back(), std::index_sequence_for<A...>()));
   }
-  /// Accepts rounded answers: |actual - expected| <= difference. The default is 1e-9 (1 + |expected|): sums in
-  /// another order differ by some 1e-15, a mistake by more than 1e-3.
+  /// Accepts rounded answers: |actual - expected| <= difference. The default is 1e-9 (1 + |expected|): sums
+  /// in another order differ by some 1e-15, a mistake by more than 1e-3.
   void within(double difference) { absolute = difference * (1 + 1e-9), relative = 0; }
 
   void takes(Function f, std::vector<std::string> argument_names) {
@@ -107,8 +111,10 @@ class Question<R(A...)> : public Asked {
   using Values = std::tuple<A...>;
   Run runner(Function f) {
     return [this, f](std::size_t i) {
-      if constexpr (sizeof...(A) == 0) return call([&] { return parts(f()); });
-      else return call([&] { return parts(std::apply(f, values_[i])); });
+      if constexpr (sizeof...(A) == 0)
+        return call([&] { return parts(f()); });
+      else
+        return call([&] { return parts(std::apply(f, values_[i])); });
     };
   }
   template <std::size_t... i>
@@ -176,7 +182,7 @@ void check(Check& check);
 /// What is said of one answer to one question.
 struct Verdict {
   bool solved = false, todo = false;
-  std::string named = {};   ///< the mistake that was recognised
+  std::string named = {};  ///< the mistake that was recognised
   std::string report = {};
 };
 Verdict judge(const Asked& question, const Asked::Run& answer);

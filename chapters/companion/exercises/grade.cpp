@@ -1,7 +1,7 @@
-// Runs the check of one answer and decides whether it is solved. The answer runs in a child process with little
-// time and memory; the parent believes only a report that begins with a key that the answer does not know. To
-// exercise.sh the parent says "solved" in the same way: status 0, and the caller's key on file descriptor 3. So
-// nothing that an answer prints, and no way to end a process, counts as a solution.
+// Runs the check of one answer and decides whether it is solved. The answer runs in a child process with
+// little time and memory; the parent believes only a report that begins with a key that the answer does not
+// know. To exercise.sh the parent says "solved" in the same way: status 0, and the caller's key on file
+// descriptor 3. So nothing that an answer prints, and no way to end a process, counts as a solution.
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/mman.h>
@@ -68,8 +68,8 @@ Asked::Run noted(const Asked& q) {
   };
 }
 
-// The report on all questions, of which only the first wrong answer is shown in full. Its first character is the
-// status.
+// The report on all questions, of which only the first wrong answer is shown in full. Its first character is
+// the status.
 std::string report(std::int64_t seed) {
   std::string text, details;
   std::size_t right = 0, open = 0;
@@ -78,11 +78,15 @@ std::string report(std::int64_t seed) {
   for (const auto& q : table.questions()) {
     const Verdict verdict = judge(*q, noted(*q));
     right += verdict.solved, open += verdict.todo;
-    text += fmt::format("{}: {}\n", q->name, verdict.todo ? "no answer yet" : !verdict.solved ? "wrong"
-                        : q->inputs.size() == 1 ? "right" : fmt::format("right, on {} inputs", q->inputs.size()));
+    text += fmt::format("{}: {}\n", q->name,
+                        verdict.todo            ? "no answer yet"
+                        : !verdict.solved       ? "wrong"
+                        : q->inputs.size() == 1 ? "right"
+                                                : fmt::format("right, on {} inputs", q->inputs.size()));
     if (!verdict.solved && !verdict.todo && details.empty()) {
       details = verdict.report;
-      if (q->inputs.size() > 1) details += fmt::format("  To repeat the check with the same inputs, add SEED={}\n", seed);
+      if (q->inputs.size() > 1)
+        details += fmt::format("  To repeat the check with the same inputs, add SEED={}\n", seed);
       text += details;
     }
   }
@@ -93,7 +97,8 @@ std::string report(std::int64_t seed) {
 // Hands in every wrong answer, for the self-test: each has to be refused, and to get the name it should.
 int self_test(std::int64_t seeds) {
   int passed = 0, failed = 0;
-  const auto problem = [&](const auto& q, std::int64_t seed, const std::string& name, const std::string& what) {
+  const auto problem = [&](const auto& q, std::int64_t seed, const std::string& name,
+                           const std::string& what) {
     fmt::print("{}, SEED={}: {}\n  {}\n", q.name, seed, name, what), ++failed;
   };
   for (std::int64_t seed = 1; seed <= seeds; ++seed) {
@@ -105,9 +110,12 @@ int self_test(std::int64_t seeds) {
       for (const auto& wrong : q->wrongs) {
         const Verdict verdict = judge(*q, wrong.run);
         const std::string named = wrong.usual ? "Most likely: " + wrong.name : wrong.name;
-        if (verdict.solved) problem(*q, seed, wrong.name, "passes");
-        else if (verdict.named != named) problem(*q, seed, wrong.name, "is named: " + verdict.named);
-        else ++passed;
+        if (verdict.solved)
+          problem(*q, seed, wrong.name, "passes");
+        else if (verdict.named != named)
+          problem(*q, seed, wrong.name, "is named: " + verdict.named);
+        else
+          ++passed;
       }
       if (seed == 1 && q->inputs.size() > 1 && q->wrongs.size() < 5)
         problem(*q, seed, "wrong answers", fmt::format("only {} are known", q->wrongs.size()));
@@ -129,22 +137,32 @@ std::string ended(int status, bool timeout, bool sanitized) {
   if (timeout || (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU))
     return "Stopped: no result after some seconds. Is there a loop without an end?";
   if (WIFEXITED(status))
-    return sanitized && WEXITSTATUS(status) != 0 ? "Stopped: the sanitizer's report is above."
-           : "The program ended before the check did. Is there an exit() in the answer?";
+    return sanitized && WEXITSTATUS(status) != 0
+               ? "Stopped: the sanitizer's report is above."
+               : "The program ended before the check did. Is there an exit() in the answer?";
   switch (WTERMSIG(status)) {
     case SIGSEGV:
-    case SIGBUS: return "Crashed: the answer used memory that does not exist. Does a function call itself without an end, or is "
-                        "an index or pointer wrong?";
-    case SIGFPE: return "Crashed: an integer was divided by 0.";
-    case SIGILL: return "Crashed: an index past the end of an array.";
-    case SIGXFSZ: return "Stopped: the answer printed more than a megabyte.";
-    case SIGABRT: return *overrun != 0 ? "Crashed: the answer wrote past the end of a block of memory." : "Crashed: the program was aborted.";
-    default: return fmt::format("Stopped by signal {}.", WTERMSIG(status));
+    case SIGBUS:
+      return "Crashed: the answer used memory that does not exist. Does a function call itself without an "
+             "end, or is "
+             "an index or pointer wrong?";
+    case SIGFPE:
+      return "Crashed: an integer was divided by 0.";
+    case SIGILL:
+      return "Crashed: an index past the end of an array.";
+    case SIGXFSZ:
+      return "Stopped: the answer printed more than a megabyte.";
+    case SIGABRT:
+      return *overrun != 0 ? "Crashed: the answer wrote past the end of a block of memory."
+                           : "Crashed: the program was aborted.";
+    default:
+      return fmt::format("Stopped by signal {}.", WTERMSIG(status));
   }
 }
 
 int grade(std::int64_t seed, const std::string& callers_key) {
-  const bool sanitized = !take_environment("SANITIZE").empty();  // sanitizers are slow and reserve much memory
+  const bool sanitized =
+      !take_environment("SANITIZE").empty();  // sanitizers are slow and reserve much memory
   std::random_device random;
   const std::string key = fmt::format("{:08x}{:08x}{:08x}\n", random(), random(), random());
   now_running = static_cast<char*>(
@@ -207,5 +225,6 @@ int main() {
                     seeds = take_environment("EXERCISE_SELF_TEST");
   if (!seeds.empty()) return self_test(std::stoll(seeds));
   std::random_device random;
-  _exit(grade(seed.empty() ? random() % 1000000 : std::stoll(seed), key));  // no destructor of the answer runs
+  _exit(
+      grade(seed.empty() ? random() % 1000000 : std::stoll(seed), key));  // no destructor of the answer runs
 }

@@ -20,7 +20,8 @@ void exercise::check(Check& check) {
   for (int made = 0; made < 30;) {
     const T V = draw({3, 2}), x = made % 2 == 0 ? round(matmul(draw.weights({3}), V), 2) : draw({2});
     const T w = weights_of(x, V);
-    if (std::abs(w.at({3})) < 0.1 || min(abs(w)).item() < 0.02) continue;  // too flat, or too close to an edge
+    if (std::abs(w.at({3})) < 0.1 || min(abs(w)).item() < 0.02)
+      continue;  // too flat, or too close to an edge
     p.input(x, V);
     ++made;
   }

@@ -2,17 +2,21 @@
 
 void exercise::check(Check& check) {
   auto& draw = check.draw;
-  auto& q = check.question<Attention<double>(const T&, const T&, const T&, const std::optional<Mask>&, double)>(
-      "tempered_attention", {"Q", "K", "V", "mask", "tau"});
+  auto& q =
+      check.question<Attention<double>(const T&, const T&, const T&, const std::optional<Mask>&, double)>(
+          "tempered_attention", {"Q", "K", "V", "mask", "tau"});
   q.right(tempered({}));
-  q.input({{0.1, 3, 0.1, 0}}, {{1, 0, 0, 0}, {0, 1, 0, 0}, {0, 0, 1, 0}}, {{10, 10}, {20, 20}, {30, 30}}, {}, 0.5);
+  q.input({{0.1, 3, 0.1, 0}}, {{1, 0, 0, 0}, {0, 1, 0, 0}, {0, 0, 1, 0}}, {{10, 10}, {20, 20}, {30, 30}}, {},
+          0.5);
   for (const double tau : {0.5, 1.0, 3.0, 10.0}) q.input(draw({2, 3}), draw({4, 3}), draw({4, 2}), {}, tau);
   q.input(draw({3, 5}), draw({3, 5}), draw({3, 1}), causal_mask(3), 2.0);
   q.input(draw({2, 7}), draw({3, 7}), draw({3, 4}), Mask{{true, false, true}, {false, true, true}}, 0.25);
   // All allowed scores are far below what is often used in place of -inf.
-  q.input({{1e20, 1e20}}, {{-1e20, -1e20}, {1, 1}, {-1e20, -1e20}}, draw({3, 2}), Mask{{true, false, true}}, 1.5);
+  q.input({{1e20, 1e20}}, {{-1e20, -1e20}, {1, 1}, {-1e20, -1e20}}, draw({3, 2}), Mask{{true, false, true}},
+          1.5);
   q.input({{60, 80}}, {{-100, -100}, {1, 1}, {-100, -100}}, draw({3, 2}), Mask{{true, false, true}}, 0.5);
-  for (const double tau : {0.0, -1.0, std::nan("")}) q.input(draw({1, 2}), draw({2, 2}), draw({2, 1}), {}, tau);
+  for (const double tau : {0.0, -1.0, std::nan("")})
+    q.input(draw({1, 2}), draw({2, 2}), draw({2, 1}), {}, tau);
   wrong_attention(q);
 
   const T Q{{0.1, 3, 0.1, 0}}, K{{1, 0, 0, 0}, {0, 1, 0, 0}, {0, 0, 1, 0}};

@@ -7,8 +7,10 @@ inline T over_row_sum(const T& e) { return e / sum(e, -1, true); }
 
 inline void wrong_answers(Question<T(T)>& q) {
   q.mistake("wrong axis: each row sums to one, not each column", [](T x) { return softmax(x, 0); });
-  q.mistake("the maximum of the whole matrix is subtracted, and the sum runs over the whole matrix; each row has its own",
-            [](T x) { return softmax(x.reshape({-1}), 0).reshape(x.shape()); });
+  q.mistake(
+      "the maximum of the whole matrix is subtracted, and the sum runs over the whole matrix; each row has "
+      "its own",
+      [](T x) { return softmax(x.reshape({-1}), 0).reshape(x.shape()); });
   q.mistake("the sum runs over the whole matrix; each row has its own", [](T x) {
     const T e = exp(x - max(x, -1, true));
     return e / sum(e);
@@ -31,11 +33,14 @@ inline void wrong_answers(Question<T(T)>& q) {
             [](T x) { return over_row_sum(exp(x / max(x, -1, true))); });
   q.mistake("the scores are limited to 700, which changes the weights; subtract the largest score of the row",
             [](T x) { return over_row_sum(exp(where(x > scalar(700.0), scalar(700.0), x))); });
-  q.mistake("the exponentials are not divided by the sum of their row", [](T x) { return exp(x - max(x, -1, true)); });
+  q.mistake("the exponentials are not divided by the sum of their row",
+            [](T x) { return exp(x - max(x, -1, true)); });
   q.mistake("the scores themselves are divided by their sum: exp is missing",
             [](T x) { return x / sum(x, -1, true); });
-  q.mistake("the largest score is subtracted only before the sum: numerator and denominator need the same exponentials",
-            [](T x) { return exp(x) / sum(exp(x - max(x, -1, true)), -1, true); });
+  q.mistake(
+      "the largest score is subtracted only before the sum: numerator and denominator need the same "
+      "exponentials",
+      [](T x) { return exp(x) / sum(exp(x - max(x, -1, true)), -1, true); });
   q.mistake("sum and max without `true` lose their axis, and then line up with the columns", [](T x) {
     const T e = exp(x - max(x, -1));
     return e / sum(e, -1);

@@ -24,7 +24,8 @@ inline void wrong_answers(Question<T(T, T)>& q) {
             [](T y, T dy) { return y * (dy - sum(y * dy, -1)); });
   q.mistake("only the diagonal of the Jacobian is used: y (1 - y) dy is the gradient of a sigmoid",
             [](T y, T dy) { return y * (1 - y) * dy; });
-  q.mistake("y is used squared: D has the factor y already", [](T y, T dy) { return y * (dy - y * sum(dy, -1, true)); });
+  q.mistake("y is used squared: D has the factor y already",
+            [](T y, T dy) { return y * (dy - y * sum(dy, -1, true)); });
   q.mistake("softmax is applied to y again, but y are weights already", [](T y, T dy) {
     const T z = softmax(y, -1);
     return z * (dy - sum(z * dy, -1, true));

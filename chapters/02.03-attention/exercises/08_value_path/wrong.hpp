@@ -6,8 +6,10 @@ namespace exercise {
 inline double root_of_width(const T& x) { return std::sqrt(static_cast<double>(x.size(1))); }
 
 inline void wrong_values(Question<T(T, T)>& q) {
-  q.mistake("A is not transposed: value j gathers down column j of A", [](T A, T dO) { return matmul(A, dO); });
-  q.mistake("the product is in the wrong order, and therefore transposed: dOᵀ A", [](T A, T dO) { return matmul(dO.T(), A); });
+  q.mistake("A is not transposed: value j gathers down column j of A",
+            [](T A, T dO) { return matmul(A, dO); });
+  q.mistake("the product is in the wrong order, and therefore transposed: dOᵀ A",
+            [](T A, T dO) { return matmul(dO.T(), A); });
   q.mistake("the result is divided by the number of queries, but gradients add up",
             [](T A, T dO) { return matmul(A.T(), dO) / A.size(0); });
   q.mistake("the result is divided by √d, but the scale is only on the path of queries and keys",
@@ -38,7 +40,8 @@ inline void wrong_weights(Question<T(T, T)>& q) {
   q.mistake("the average over the components is taken; they add up",
             [](T dO, T V) { return matmul(dO, V.T()) / V.size(1); });
   q.wrong("Most likely: every number is 0", [](T dO, T V) { return zeros<double>({dO.size(0), V.size(0)}); });
-  q.wrong("Most likely: every number is 2 times the right one", [](T dO, T V) { return matmul(dO, V.T()) * 2; });
+  q.wrong("Most likely: every number is 2 times the right one",
+          [](T dO, T V) { return matmul(dO, V.T()) * 2; });
   q.wrong("", [](T dO, T V) { return dO * V; });
 }
 

@@ -2,7 +2,8 @@
 
 void exercise::check(Check& check) {
   auto& draw = check.draw;
-  auto& q = check.question<Backward(const T&, const T&, const T&, const T&)>("backward_by_hand", {"Q", "K", "V", "dO"});
+  auto& q = check.question<Backward(const T&, const T&, const T&, const T&)>("backward_by_hand",
+                                                                             {"Q", "K", "V", "dO"});
   q.right([](T Q, T K, T V, T dO) -> Backward {
     Tape<double> tape;
     tape.watch({Q, K, V});

@@ -5,8 +5,11 @@ namespace exercise {
 
 // The formulas of the backward pass, each of which can be replaced by a wrong one.
 struct Formulas {
-  std::function<T(const T& A, const T& dA)> dS = [](const T& A, const T& dA) { return A * (dA - sum(A * dA, -1, true)); };
-  double scale_S = 0.5, scale_dS = 0, scale_dQ = 0.5, scale_dK = 0.5, scale_dV = 0, scale_dA = 0;  // powers of 1 / d_k
+  std::function<T(const T& A, const T& dA)> dS = [](const T& A, const T& dA) {
+    return A * (dA - sum(A * dA, -1, true));
+  };
+  double scale_S = 0.5, scale_dS = 0, scale_dQ = 0.5, scale_dK = 0.5, scale_dV = 0,
+         scale_dA = 0;  // powers of 1 / d_k
   bool dK_transposed = true, dV_transposed = true, wrong_factors = false, exchanged = false;
   int axis = -1;  // of the forward pass's softmax
 };
@@ -28,12 +31,14 @@ inline void wrong_answers(Question<Backward(T, T, T, T)>& q) {
             by({.dS = [](auto& A, auto& dA) { return A * (dA - sum(dA, -1, true)); }}));
   q.mistake("D is a mean; it is the sum of A ⊙ dA",
             by({.dS = [](auto& A, auto& dA) { return A * (dA - mean(A * dA, -1, true)); }}));
-  q.mistake("wrong sign before D", by({.dS = [](auto& A, auto& dA) { return A * (dA + sum(A * dA, -1, true)); }}));
+  q.mistake("wrong sign before D",
+            by({.dS = [](auto& A, auto& dA) { return A * (dA + sum(A * dA, -1, true)); }}));
   q.mistake("the sign of dS is wrong: it is A ⊙ (dA - D), not A ⊙ (D - dA)",
             by({.dS = [](auto& A, auto& dA) { return A * (sum(A * dA, -1, true) - dA); }}));
   q.mistake("D is subtracted outside the product: this is A ⊙ dA - D",
             by({.dS = [](auto& A, auto& dA) { return A * dA - sum(A * dA, -1, true); }}));
-  q.mistake("the factor A is missing in dS", by({.dS = [](auto& A, auto& dA) { return dA - sum(A * dA, -1, true); }}));
+  q.mistake("the factor A is missing in dS",
+            by({.dS = [](auto& A, auto& dA) { return dA - sum(A * dA, -1, true); }}));
   q.mistake("there is one D for the whole matrix; each row has its own",
             by({.dS = [](auto& A, auto& dA) { return A * (dA - sum(A * dA)); }}));
   q.mistake("wrong axis: D sums along a row, the axis of the softmax",
@@ -52,13 +57,15 @@ inline void wrong_answers(Question<Backward(T, T, T, T)>& q) {
   q.mistake("the scale is put into dS; dS is the gradient of the scaled scores, and dQ and dK have the scale",
             by({.scale_dS = 0.5, .scale_dQ = 0, .scale_dK = 0}));
   q.mistake("the scale is put into dS as well; only dQ and dK have it", by({.scale_dS = 0.5}));
-  q.mistake("dQ and dK are divided by d_k; divide them by its square root, once", by({.scale_dQ = 1, .scale_dK = 1}));
+  q.mistake("dQ and dK are divided by d_k; divide them by its square root, once",
+            by({.scale_dQ = 1, .scale_dK = 1}));
   q.mistake("dQ and dK are multiplied by √d_k; divide by it", by({.scale_dQ = -0.5, .scale_dK = -0.5}));
   q.mistake("dV is scaled too, but the scale is only on the path of queries and keys", by({.scale_dV = 0.5}));
   q.mistake("dA is scaled, but the scale is only between the scores and Q and K", by({.scale_dA = 0.5}));
   q.mistake("dS is not transposed in dK: key j gathers down column j", by({.dK_transposed = false}));
   q.mistake("A is not transposed in dV: value j gathers down column j", by({.dV_transposed = false}));
-  q.mistake("the factors Q and K are exchanged: dQ gathers keys, dK gathers queries", by({.wrong_factors = true}));
+  q.mistake("the factors Q and K are exchanged: dQ gathers keys, dK gathers queries",
+            by({.wrong_factors = true}));
   q.mistake("dQ and dK are exchanged", by({.exchanged = true}));
   q.mistake("wrong axis: softmax runs along each row", by({.axis = 0}));
   q.mistake("wrong axis: softmax and D run along each row",

@@ -22,7 +22,8 @@ inline void wrong_answers(Question<Mask(std::int64_t, Lengths)>& q) {
             by([](auto i, auto j, auto n, auto) { return j <= i || j < n; }));
   q.mistake("the padding is not hidden", by([](auto i, auto j, auto, auto) { return j <= i; }));
   q.mistake("the future is not hidden", by([](auto, auto j, auto n, auto) { return j < n; }));
-  q.mistake("a token does not see itself: j <= i, not j < i", by([](auto i, auto j, auto n, auto) { return j < i && j < n; }));
+  q.mistake("a token does not see itself: j <= i, not j < i",
+            by([](auto i, auto j, auto n, auto) { return j < i && j < n; }));
   q.mistake("the causal triangle is transposed: a query sees the future and not the past",
             by([](auto i, auto j, auto n, auto) { return j >= i && j < n; }));
   q.mistake("a query sees one token of the future: j <= i, not j <= i + 1",

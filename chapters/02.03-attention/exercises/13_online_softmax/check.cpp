@@ -2,7 +2,8 @@
 
 void exercise::check(Check& check) {
   auto& draw = check.draw;
-  auto& q = check.question("add_score", {"scores, one after the other"}, fold(check.function<Running(Running, double)>("add_score")));
+  auto& q = check.question("add_score", {"scores, one after the other"},
+                           fold(check.function<Running(Running, double)>("add_score")));
   q.right(whole);
   q.input({0.5, 2.0, -1.0});
   q.input({3.0});
@@ -14,7 +15,8 @@ void exercise::check(Check& check) {
   q.input(draw({9}));
   wrong_add(q);
 
-  auto& p = check.question("merge", {"scores of a", "scores of b"}, both(check.function<Running(Running, Running)>("merge")));
+  auto& p = check.question("merge", {"scores of a", "scores of b"},
+                           both(check.function<Running(Running, Running)>("merge")));
   p.right([](T a, T b) { return whole(cat<double>({a, b})); });
   p.input({1, 2}, {0.5, 3.5});
   p.input({4, 2}, {0.5, -1, 3});

@@ -21,8 +21,8 @@ inline std::function<Running(T, T)> both(const Merge& f) {
   return [f](T a, T b) { return f(whole(a), whole(b)); };
 }
 
-// One step, of which the factor of the old sum and the new term can be replaced by wrong ones. Neither is asked for
-// where it would be NaN.
+// One step, of which the factor of the old sum and the new term can be replaced by wrong ones. Neither is
+// asked for where it would be NaN.
 using Factor = std::function<double(double old_max, double new_max)>;
 inline double right_factor(double old_max, double new_max) { return std::exp(old_max - new_max); }
 inline std::function<Running(T)> step(const Factor& factor, const Factor& term) {
@@ -45,13 +45,16 @@ inline void wrong_add(Question<Running(T)>& q) {
   q.mistake("every score counts 1, the old ones as well as the new one", step(none, none));
   q.mistake("the old sum is multiplied by exp(new max - old max); it should be exp(old max - new max)",
             step([](double old_max, double m) { return std::exp(m - old_max); }, right_factor));
-  q.mistake("the old sum is multiplied by exp(new max - old max), which is also NaN at the start; it should be exp(old max - new "
-            "max)",
+  q.mistake(
+      "the old sum is multiplied by exp(new max - old max), which is also NaN at the start; it should be "
+      "exp(old max - new "
+      "max)",
+      fold([](Running r, double s) -> Running {
+        const double m = std::max(r.max, s);
+        return {m, r.sum * std::exp(m - r.max) + (m == -inf ? 0 : std::exp(s - m))};
+      }));
+  q.mistake("the result is NaN after a first score of -inf, because it computes -inf - (-inf)",
             fold([](Running r, double s) -> Running {
-              const double m = std::max(r.max, s);
-              return {m, r.sum * std::exp(m - r.max) + (m == -inf ? 0 : std::exp(s - m))};
-            }));
-  q.mistake("the result is NaN after a first score of -inf, because it computes -inf - (-inf)", fold([](Running r, double s) -> Running {
               const double m = std::max(r.max, s);
               return {m, r.sum * std::exp(r.max - m) + std::exp(s - m)};
             }));
@@ -64,7 +67,8 @@ inline void wrong_add(Question<Running(T)>& q) {
               if (s > r.max) return {s, 1};
               return {r.max, r.sum + (s == -inf ? 0 : std::exp(s - r.max))};
             }));
-  q.mistake("a score that is not the largest is left out of the sum", fold([](Running r, double s) -> Running {
+  q.mistake("a score that is not the largest is left out of the sum",
+            fold([](Running r, double s) -> Running {
               if (s > r.max) return {s, (r.sum == 0 ? 0 : r.sum * std::exp(r.max - s)) + 1};
               return r;
             }));
@@ -76,15 +80,20 @@ inline void wrong_add(Question<Running(T)>& q) {
   q.mistake("the old sum is multiplied by exp(old max - score), also if the score is not the largest",
             fold([](Running r, double s) -> Running {
               const double m = std::max(r.max, s);
-              return {m, (r.sum == 0 ? 0 : s == -inf ? r.sum : r.sum * std::exp(r.max - s)) + (s == -inf ? 0 : std::exp(s - m))};
+              return {m, (r.sum == 0  ? 0
+                          : s == -inf ? r.sum
+                                      : r.sum * std::exp(r.max - s)) +
+                             (s == -inf ? 0 : std::exp(s - m))};
             }));
   q.mistake("a masked score, -inf, counts 1", fold([](Running r, double s) -> Running {
               const double m = std::max(r.max, s);
-              return {m, (r.sum == 0 || m == -inf ? r.sum : r.sum * std::exp(r.max - m)) + (s == -inf ? 1 : std::exp(s - m))};
+              return {m, (r.sum == 0 || m == -inf ? r.sum : r.sum * std::exp(r.max - m)) +
+                             (s == -inf ? 1 : std::exp(s - m))};
             }));
-  q.mistake("max stays as it was: return the larger one", fold([](Running r, double s) -> Running {
-              return {r.max == -inf ? s : r.max, r.sum + (s == -inf ? 0 : r.sum == 0 ? 1 : std::exp(s - r.max))};
-            }));
+  q.mistake(
+      "max stays as it was: return the larger one", fold([](Running r, double s) -> Running {
+        return {r.max == -inf ? s : r.max, r.sum + (s == -inf ? 0 : r.sum == 0 ? 1 : std::exp(s - r.max))};
+      }));
   q.wrong("", step([](double, double) { return 0.5; }, right_factor));
 }
 
@@ -104,8 +113,10 @@ inline void wrong_merge(Question<Running(T, T)>& q) {
             }));
   q.mistake("the factors are exp(new max - max); they should be exp(max - new max)",
             merged([](double old_max, double m) { return std::exp(m - old_max); }));
-  q.mistake("the part with the smaller largest score is left out", both([](Running a, Running b) { return a.max >= b.max ? a : b; }));
-  q.mistake("b's largest score is added as a single score: all of b's scores count", both([](Running a, Running b) -> Running {
+  q.mistake("the part with the smaller largest score is left out",
+            both([](Running a, Running b) { return a.max >= b.max ? a : b; }));
+  q.mistake("b's largest score is added as a single score: all of b's scores count",
+            both([](Running a, Running b) -> Running {
               const double m = std::max(a.max, b.max);
               if (m == -inf) return {m, 0};
               return {m, a.sum * std::exp(a.max - m) + std::exp(b.max - m)};
@@ -115,7 +126,8 @@ inline void wrong_merge(Question<Running(T, T)>& q) {
               if (m == -inf) return {m, 0};
               return {m, a.sum * std::exp(a.max - m) * b.sum * std::exp(b.max - m)};
             }));
-  q.mistake("max is the sum of the two largest scores; take the larger one", both([](Running a, Running b) -> Running {
+  q.mistake("max is the sum of the two largest scores; take the larger one",
+            both([](Running a, Running b) -> Running {
               const double m = std::max(a.max, b.max);
               if (m == -inf) return {m, 0};
               return {a.max + b.max, a.sum * std::exp(a.max - m) + b.sum * std::exp(b.max - m)};

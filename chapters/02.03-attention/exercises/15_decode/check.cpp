@@ -2,7 +2,8 @@
 
 void exercise::check(Check& check) {
   auto& draw = check.draw;
-  auto& q = check.question("decode_step", {"Q", "K", "V"}, sequence(check.function<T(Cache&, const T&, const T&, const T&)>("decode_step")));
+  auto& q = check.question("decode_step", {"Q", "K", "V"},
+                           sequence(check.function<T(Cache&, const T&, const T&, const T&)>("decode_step")));
   q.right([](T Q, T K, T V) { return attention(Q, K, V, {.causal = true}).out; });
   q.input(draw({3, 2}), draw({3, 2}), draw({3, 2}));
   q.input(draw({1, 3}), draw({1, 3}), draw({1, 1}));

@@ -16,7 +16,9 @@ inline std::function<T(T, T, T)> sequence(const Step& step) {
 inline void keep(Cache& c, const T& k, const T& v) {
   c.K = cat<double>({c.K, unsqueeze(k, 0)}), c.V = cat<double>({c.V, unsqueeze(v, 0)});
 }
-inline T attend(const Cache& c, const T& q, double scale) { return matmul(softmax(matmul(c.K, q) * scale, -1), c.V); }
+inline T attend(const Cache& c, const T& q, double scale) {
+  return matmul(softmax(matmul(c.K, q) * scale, -1), c.V);
+}
 inline double over_root(std::int64_t d) { return 1 / std::sqrt(static_cast<double>(d)); }
 
 inline void wrong_answers(Question<T(T, T, T)>& q) {
@@ -27,7 +29,9 @@ inline void wrong_answers(Question<T(T, T, T)>& q) {
             keep(c, k, v);
             return out;
           });
-  const char* alone = "each token sees itself alone: store the new key and value in cache.K and cache.V, and attend to all of them";
+  const char* alone =
+      "each token sees itself alone: store the new key and value in cache.K and cache.V, and attend to all "
+      "of them";
   mistake(alone, [](auto& c, auto&, auto& k, auto& v) {
     c.K = unsqueeze(k, 0), c.V = unsqueeze(v, 0);
     return v;
@@ -70,10 +74,11 @@ inline void wrong_answers(Question<T(T, T, T)>& q) {
     keep(c, x, v);
     return attend(c, x, over_root(x.numel()));
   });
-  mistake("this is the mean of the cached values: softmax and scores are missing", [](auto& c, auto&, auto& k, auto& v) {
-    keep(c, k, v);
-    return mean(c.V, 0);
-  });
+  mistake("this is the mean of the cached values: softmax and scores are missing",
+          [](auto& c, auto&, auto& k, auto& v) {
+            keep(c, k, v);
+            return mean(c.V, 0);
+          });
   mistake("the largest score is not subtracted: exp overflows", [](auto& c, auto& x, auto& k, auto& v) {
     keep(c, k, v);
     const T e = exp(matmul(c.K, x) * over_root(x.numel()));
@@ -92,7 +97,8 @@ inline void wrong_answers(Question<T(T, T, T)>& q) {
   q.wrong("", sequence([](auto& c, auto& x, auto& k, auto& v) {  // forgets all but the last two tokens
             keep(c, k, v);
             const auto from = std::max<std::int64_t>(0, c.K.size(0) - 2);
-            return attend({c.K.slice(0, from, c.K.size(0)), c.V.slice(0, from, c.V.size(0))}, x, over_root(x.numel()));
+            return attend({c.K.slice(0, from, c.K.size(0)), c.V.slice(0, from, c.V.size(0))}, x,
+                          over_root(x.numel()));
           }));
 }
 

@@ -24,14 +24,18 @@ inline void wrong_answers(Question<T(T, T, T)>& q) {
   const Pick by_heads = [](auto h, auto, auto Hkv) { return h / Hkv; };
   const Pick reversed = [](auto h, auto Hq, auto Hkv) { return Hkv - 1 - h / (Hq / Hkv); };
   const Pick size = [](auto h, auto Hq, auto Hkv) { return h % (Hq / Hkv); };
-  q.mistake("the key heads are assigned in turn, h % Hkv; neighbours should share one, h / (Hq / Hkv)", by(turn, turn));
+  q.mistake("the key heads are assigned in turn, h % Hkv; neighbours should share one, h / (Hq / Hkv)",
+            by(turn, turn));
   q.mistake("every query head uses key head 0", by(first, first));
   // May be an index past the end: then the library throws.
-  q.mistake("h is divided by Hkv, the number of key heads; divide by the size of a group, Hq / Hkv", by(by_heads, by_heads));
   q.mistake("h is divided by Hkv, the number of key heads; divide by the size of a group, Hq / Hkv",
-            by([=](auto h, auto, auto Hkv) { return std::min(h / Hkv, Hkv - 1); }, [](auto h, auto, auto Hkv) { return std::min(h / Hkv, Hkv - 1); }));
+            by(by_heads, by_heads));
+  q.mistake("h is divided by Hkv, the number of key heads; divide by the size of a group, Hq / Hkv",
+            by([=](auto h, auto, auto Hkv) { return std::min(h / Hkv, Hkv - 1); },
+               [](auto h, auto, auto Hkv) { return std::min(h / Hkv, Hkv - 1); }));
   q.mistake("the key head is h modulo the size of a group; divide h by the size of a group", by(size, size));
-  q.mistake("query head h uses key head h, but there are fewer key heads", by([](auto h, auto, auto) { return h; }, [](auto h, auto, auto) { return h; }));
+  q.mistake("query head h uses key head h, but there are fewer key heads",
+            by([](auto h, auto, auto) { return h; }, [](auto h, auto, auto) { return h; }));
   q.mistake("the key heads are in reverse order", by(reversed, reversed));
   q.mistake("the keys are not grouped as the values are: h % Hkv", by(turn, group));
   q.mistake("the values are not grouped as the keys are: h % Hkv", by(group, turn));
@@ -55,7 +59,9 @@ inline void wrong_answers(Question<T(T, T, T)>& q) {
   });
   q.mistake("the attention is causal, but no mask was asked for",
             [](T Q, T K, T V) { return attention(Q, K, V, {.causal = true, .enable_gqa = true}).out; });
-  q.wrong("Most likely: every number is 0", [](T Q, T, T V) { return zeros<double>({Q.size(0), Q.size(1), V.size(2)}); });
+  q.wrong("Most likely: every number is 0", [](T Q, T, T V) {
+    return zeros<double>({Q.size(0), Q.size(1), V.size(2)});
+  });
   q.wrong("", [=](T Q, T K, T V) { return by(group, group)(Q, K, V) * 0.5 + 1; });
 }
 

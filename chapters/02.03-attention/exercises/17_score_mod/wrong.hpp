@@ -15,7 +15,8 @@ inline void wrong_value(Numbers& q) {
   q.mistake("c stands neither in front nor inside", [](double s, double) { return std::tanh(s); });
   q.mistake("s is multiplied by c inside, and the result divided by c; it is the other way round",
             [](double s, double c) { return std::tanh(s * c) / c; });
-  q.mistake("s is multiplied by c inside; divide by it", [](double s, double c) { return c * std::tanh(s * c); });
+  q.mistake("s is multiplied by c inside; divide by it",
+            [](double s, double c) { return c * std::tanh(s * c); });
   q.mistake("s is cut off at ±c, which has a corner; tanh approaches ±c smoothly",
             [](double s, double c) { return std::clamp(s, -c, c); });
   q.mistake("this is tan, not tanh", [](double s, double c) { return c * std::tan(s / c); });
@@ -32,14 +33,15 @@ inline void wrong_slope(Numbers& q) {
             [](double s, double) { return 1 - std::tanh(s) * std::tanh(s); });
   q.mistake("this is 1 - softcap²: the square is that of the tanh, without the c in front",
             [](double s, double c) { return 1 - c * c * t(s, c) * t(s, c); });
-  q.mistake("this is 1 + tanh²: the derivative of tanh is 1 - tanh²", [](double s, double c) { return 2 - bell(s, c); });
+  q.mistake("this is 1 + tanh²: the derivative of tanh is 1 - tanh²",
+            [](double s, double c) { return 2 - bell(s, c); });
   q.mistake("this is tanh², without the 1", [](double s, double c) { return 1 - bell(s, c); });
   q.mistake("this is the value, not its slope", [](double s, double c) { return c * t(s, c); });
   q.mistake("this is tanh(s / c), the value without c, not its slope", t);
-  q.mistake("this is the slope of s cut off at ±c, which jumps", [](double s, double c) { return std::abs(s) < c ? 1.0 : 0.0; });
-  q.mistake("this is a difference quotient: it has only some digits; use the formula", [](double s, double c) {
-    return (c * t(s + 1e-6, c) - c * t(s, c)) / 1e-6;
-  });
+  q.mistake("this is the slope of s cut off at ±c, which jumps",
+            [](double s, double c) { return std::abs(s) < c ? 1.0 : 0.0; });
+  q.mistake("this is a difference quotient: it has only some digits; use the formula",
+            [](double s, double c) { return (c * t(s + 1e-6, c) - c * t(s, c)) / 1e-6; });
   q.wrong("", [](double s, double c) { return bell(s, c) * bell(s, c); });
 }
 

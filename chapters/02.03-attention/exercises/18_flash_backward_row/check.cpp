@@ -4,7 +4,8 @@ void exercise::check(Check& check) {
   auto& draw = check.draw;
   auto& p = check.question<RowGradients(const T&, const T&, const T&, const T&, double, double)>(
       "flash_backward_row", {"q", "K", "V", "dO", "lse", "D"});
-  // With the tape. The keys of other blocks are constants that add to numerator and denominator of the output.
+  // With the tape. The keys of other blocks are constants that add to numerator and denominator of the
+  // output.
   p.right([](T q, T K, T V, T dO, double lse, double D) -> RowGradients {
     Tape<double> tape;
     tape.watch({q, K, V});
@@ -15,10 +16,13 @@ void exercise::check(Check& check) {
     return {grad[q], grad[K], grad[V]};
   });
   // n of the keys are in this block, and `others` in other blocks, which count in lse and D.
-  const auto give = [&](std::int64_t n, std::int64_t others, std::int64_t d_k, std::int64_t d_v, double times) {
-    const T q = draw({d_k}) * times, K = draw({n + others, d_k}), V = draw({n + others, d_v}), dO = draw({d_v});
+  const auto give = [&](std::int64_t n, std::int64_t others, std::int64_t d_k, std::int64_t d_v,
+                        double times) {
+    const T q = draw({d_k}) * times, K = draw({n + others, d_k}), V = draw({n + others, d_v}),
+            dO = draw({d_v});
     const T s = matmul(K, q) / std::sqrt(static_cast<double>(d_k));
-    p.input(q, K.slice(0, 0, n), V.slice(0, 0, n), dO, logsumexp(s, 0).item(), sum(dO * matmul(softmax(s, -1), V)).item());
+    p.input(q, K.slice(0, 0, n), V.slice(0, 0, n), dO, logsumexp(s, 0).item(),
+            sum(dO * matmul(softmax(s, -1), V)).item());
   };
   give(3, 0, 2, 2, 1);
   give(3, 2, 2, 2, 1);

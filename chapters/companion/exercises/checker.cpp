@@ -18,14 +18,14 @@ std::string indent(const std::string& text, int by) {
 }
 
 std::string show(const std::string& name, const Part& p) {
-  const auto full = name.empty() ? p.name : p.name.empty() ? name : name + "." + p.name;
-  const std::string label = full.empty() ? "" : full + " ";
-  if (const auto line = p.text.find('\n'); line != std::string::npos)
-    return fmt::format("    {}{}\n{}\n", label, p.text.substr(0, line), indent(p.text.substr(line + 1), 6));
-  if (!p.text.empty()) return fmt::format("    {}= {}\n", label, p.text);
-  const std::string values = to_string(p.value, {.precision = 6});
-  if (p.value.rank() == 0) return fmt::format("    {}= {}\n", label, values);
-  return fmt::format("    {}{}\n{}\n", label, p.value.shape().str(), indent(values, 6));
+  const bool both = !name.empty() && !p.name.empty() && p.name[0] != '[';
+  const std::string label = name + (both ? "." : "") + p.name;
+  const std::string text = p.text.empty() && p.value.rank() > 0 ? p.value.shape().str() + "\n" : p.text;
+  const std::string values = p.text.empty() ? to_string(p.value, {.precision = 6}) : "";
+  if (const auto line = text.find('\n'); line != std::string::npos)  // a shape, and the values below it
+    return fmt::format("    {}{}{}\n{}\n", label, label.empty() ? "" : " ", text.substr(0, line),
+                       indent(text.substr(line + 1) + values, 6));
+  return fmt::format("    {}{}{}\n", label, label.empty() ? "" : " = ", text + values);
 }
 
 struct Allowed {
@@ -89,9 +89,12 @@ std::string difference(const Outcome& actual, const Outcome& expected, const All
     Shape at = shape;
     auto rest = static_cast<std::int64_t>(worst);
     for (int axis = shape.rank() - 1; axis >= 0; --axis) at[axis] = rest % shape[axis], rest /= shape[axis];
-    const bool close = fmt::format("{:.6g}", x[worst]) == fmt::format("{:.6g}", y[worst]);
-    return fmt::format("  {}the largest error is at {}: {:.{}g} instead of {:.{}g}\n", of, at.str(), x[worst],
-                       close ? 15 : 6, y[worst], close ? 15 : 6);
+    const auto digits = [&](double value, int n) {
+      return std::isnan(value) ? "nan" : fmt::format("{:.{}g}", value, n);
+    };
+    const int n = digits(x[worst], 6) == digits(y[worst], 6) ? 15 : 6;
+    return fmt::format("  {}the largest error is at {}: {} instead of {}\n", of, at.str(),
+                       digits(x[worst], n), digits(y[worst], n));
   }
   return "";
 }

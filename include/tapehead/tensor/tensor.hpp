@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "tapehead/kernels/error.hpp"
 #include "tapehead/kernels/memory.hpp"
 #include "tapehead/tensor/shape.hpp"
 
@@ -105,7 +106,16 @@ class Buffer {
   ~Buffer() { detail::drop(header_); }
 
   E* data() { return static_cast<E*>(header_->data); }
-  E& operator[](std::int64_t i) { return data()[i]; }
+  /// Element i in row-major order. With the standard library's assertions, as in exercises and notebooks, throws
+  /// IndexError if i is outside; otherwise i is not checked.
+  E& operator[](std::int64_t i) {
+#ifdef _GLIBCXX_ASSERTIONS
+    if (i < 0 || i >= numel())
+      throw IndexError("Buffer: index " + std::to_string(i) + " is outside: there are " + std::to_string(numel()) +
+                       " elements, from index 0");
+#endif
+    return data()[i];
+  }
   const Shape& shape() const& { return header_->shape; }
   Shape shape() const&& { return header_->shape; }
   std::int64_t numel() const { return header_->numel; }

@@ -1,16 +1,17 @@
-// 01  One input in three roles                                              (the book's exercise 1)
+// 01  One input in three roles                                             (the book's exercise 1)
 //
-// Why does a token need a query AND a key? See what is lost when both are the same vector.
+// Why does a token need a query AND a key? Find out what is lost if both are the same vector.
 //
-// (a) scores: the tokens are the rows of x, (L, d). Their queries are x Wq and their keys x Wk; Wq
-//     and Wk are (d, d_k). Return the scaled scores, (L, L): row i has the score of query i with
-//     each key.
-// (b) predict: before you run it, say of four matrices whether each equals its own transpose,
-//     whatever x is. If it does, token i asks of token j exactly what j asks of i.
+// (a) scores: the tokens are the rows of x, (L, d). Their queries are x Wq and their keys are x
+//     Wk; Wq and Wk are (d, d_k). Return the scaled scores, (L, L): row i has the score of query
+//     i with each key.
+// (b) predict: before you run anything, say for each of four matrices whether it equals its own
+//     transpose for every x. If it does, then what token i asks of token j is exactly what j
+//     asks of i.
 #include "exercise.hpp"
 
 Tensor<double> scores(const Tensor<double>& x, const Tensor<double>& Wq, const Tensor<double>& Wk) {
-  todo();  // your code here, instead of this line
+  todo();  // write your code in place of this line
 }
 
 Symmetric predict() {

@@ -1,9 +1,10 @@
-// Weights that are not negative and sum to one make a convex combination: all such blends of three points
-// fill the triangle between them, and none lies outside. So (12, 0) cannot be had from (0, 0), (10, 0), (0,
-// 10): its first coordinate would be a blend of 0, 10 and 0, and that is at most 10. A point is inside when
-// it lies on the same side of all three edges, walked around in one direction. side() is twice the signed
-// area of a triangle: positive on the left of the edge, negative on its right. Which of the two is inside
-// depends on the order of the corners, so both all-left and all-right count.
+// A sum with weights that are not negative and sum to one is a convex combination. All convex combinations
+// of three points together fill the triangle between the points, and none lies outside. So (12, 0) cannot
+// be reached from (0, 0), (10, 0) and (0, 10): its first coordinate would be a blend of 0, 10 and 0, which
+// is at most 10. A point is inside if it lies on the same side of all three edges when you walk around the
+// triangle. side() is twice the signed area of a triangle: positive if the point is left of the edge,
+// negative if it is right. Which of the two is the inside depends on the order of the corners, so the code
+// accepts both.
 #include "exercise.hpp"
 
 Tensor<double> blend(const Tensor<double>& a, const Tensor<double>& V) { return matmul(a, V); }

@@ -20,7 +20,9 @@ inline void wrong_blend(Question<T(T, T)>& q) {
             [](T a, T V) { return matmul(unsqueeze(a, 0), V); });
   q.mistake("the weights are squared", [](T a, T V) { return matmul(a * a, V); });
   q.wrong("Most likely: every number is 0", [](T, T V) { return zeros<double>({V.size(1)}); });
-  q.wrong("", [](T a, T V) { return matmul(a, V.slice(0, 0, 3)); });  // three values only
+  q.mistake("only the first three values are used: there are V.size(0) of them",
+            [](T a, T V) { return matmul(a.slice(0, 0, 3), V.slice(0, 0, 3)); });
+  q.wrong("", [](T a, T V) { return matmul(a, V) + V[0] * 0.1; });
 }
 
 // The weights that give the point, and the signed area of the triangle of the values: they sum to one, and

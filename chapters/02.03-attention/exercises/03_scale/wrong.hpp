@@ -34,6 +34,9 @@ inline void wrong_scaled(Question<T()>& q) {
   q.mistake("these are the scaled scores, not yet their softmax", [] { return raw / 6; });
   q.mistake("this is exp(score - largest score), not yet divided by the sum",
             [] { return exp(raw / 6 - 2); });
+  q.mistake("these are two digits; the task asks for four", [] { return T{0.67, 0.24, 0.09}; });
+  q.mistake("all weights are equal: were integers divided, as in 12 / 36?",
+            [] { return full<double>({3}, 1.0 / 3); });
   q.wrong("", [] { return T{0.7, 0.2, 0.1}; });
 }
 

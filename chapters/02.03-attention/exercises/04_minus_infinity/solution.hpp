@@ -1,9 +1,9 @@
-// Why minus infinity: exp turns it into a weight of exactly 0. A score of 0 is an ordinary score, and e^0 = 1
-// is an ordinary weight. The price: in a row of nothing but minus infinity the largest score is -inf too, and
-// -inf - (-inf) is NaN; from there it spreads through every later layer. In float16 a large negative number
-// serves against that, but only half: the row then gets even weights, over keys that it must not see. The
-// cure is to choose another number to subtract in such a row (0 will do: exp(-inf - 0) is 0) and another sum
-// to divide by (1: 0 / 1 is 0). All other rows are as before.
+// exp turns minus infinity into a weight of exactly 0. A score of 0 would not: it is an ordinary score,
+// and e^0 = 1 is an ordinary weight. The price is a row that has nothing but minus infinity: its largest
+// score is -inf too, and -inf - (-inf) is NaN, which spreads through every later layer. A large negative
+// number in place of -inf avoids the NaN, but the row then gets even weights over keys that it must not
+// see. The remedy is to subtract another number in such a row (0 works, because exp(-inf - 0) is 0) and to
+// divide by another sum (1, because 0 / 1 is 0). All other rows stay as they were.
 #include "exercise.hpp"
 
 Tensor<double> a_row_that_breaks() { return {-inf, -inf}; }

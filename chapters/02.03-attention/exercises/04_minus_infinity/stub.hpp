@@ -1,11 +1,12 @@
-// 04  Minus infinity: make the NaN, prevent it                              (the book's exercise 4)
+// 04  Minus infinity: make the NaN, prevent it                             (the book's exercise 4)
 //
-// (a) a_row_that_breaks: return scores as a mask may leave them, (n,) with n at least 2: every one
-//     a finite number or minus infinity (`-inf`), so that softmax of them is NaN ("not a number").
-// (b) masked_weights: scores and a mask, both (L, n); true = may attend. Return the weights, (L,
-//     n): each row the softmax over its allowed keys, exactly 0 for all others, and nothing but 0
-//     in a row that allows no key. Write it with max, exp, sum, where and masked_fill, not with the
-//     library's softmax. Scores can be large.
+// (a) a_row_that_breaks: return scores as a mask may leave them, (n,) with n at least 2: each a
+//     finite number or minus infinity (`-inf`), such that their softmax is NaN ("not a number").
+// (b) masked_weights: given scores and a mask, both (L, n), where true means "may attend",
+//     return the weights, (L, n). Each row is the softmax over its allowed keys; all other
+//     weights are exactly 0, and a row without an allowed key is all 0. Write it with max, exp,
+//     sum, where and masked_fill, without the library's softmax or attention. Scores can be
+//     large, those of forbidden keys too.
 #include "exercise.hpp"
 
 Tensor<double> a_row_that_breaks() {
@@ -13,5 +14,5 @@ Tensor<double> a_row_that_breaks() {
 }
 
 Tensor<double> masked_weights(const Tensor<double>& scores, const Tensor<bool>& allowed) {
-  todo();  // your code here, instead of this line
+  todo();  // write your code in place of this line
 }

@@ -27,6 +27,12 @@ inline void wrong_answers(Question<T(T)>& q) {
             [](T x) { return over_row_sum(exp(x - x.slice(1, 0, 1))); });
   q.mistake("the last score of the row is subtracted; with the largest, exp cannot overflow",
             [](T x) { return over_row_sum(exp(x - x.slice(1, -1, x.size(1)))); });
+  q.mistake(
+      "the search for the largest score starts at 0, so scores that are all negative are missed: start at "
+      "-inf",
+      [](T x) {
+        return over_row_sum(exp(x - where(max(x, -1, true) > scalar(0.0), max(x, -1, true), scalar(0.0))));
+      });
   q.mistake("the sum of the row is subtracted; subtract its largest score",
             [](T x) { return over_row_sum(exp(x - sum(x, -1, true))); });
   q.mistake("the scores are divided by the largest one; subtract it",

@@ -1,6 +1,7 @@
-// Backwards through O = A V (exercise 08), through softmax (07, with D from 09), and through S = Q Kᵀ / √d_k:
-// S_ij is q_i · k_j times a constant, so dq_i = Σ_j dS_ij k_j and dk_j = Σ_i dS_ij q_i, each over √d_k once
-// more. The scale is in dQ and dK and not in dV: it sits on the path of queries and keys alone.
+// The gradient flows back through O = A V (exercise 08), through softmax (exercise 07, with D from 09),
+// and through S = Q Kᵀ / √d_k. S_ij is q_i · k_j times a constant, so dq_i = Σ_j dS_ij k_j and dk_j = Σ_i
+// dS_ij q_i, each divided by √d_k once more. dQ and dK have the scale, and dV does not, because only
+// queries and keys pass through it.
 #include "exercise.hpp"
 
 Backward backward_by_hand(const Tensor<double>& Q, const Tensor<double>& K, const Tensor<double>& V,

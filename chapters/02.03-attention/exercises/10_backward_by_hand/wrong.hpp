@@ -70,7 +70,7 @@ inline void wrong_answers(Question<Backward(T, T, T, T)>& q) {
   q.mistake("wrong axis: softmax runs along each row", by({.axis = 0}));
   q.mistake("wrong axis: softmax and D run along each row",
             by({.dS = [](auto& A, auto& dA) { return A * (dA - sum(A * dA, 0, true)); }, .axis = 0}));
-  q.wrong("Most likely: dV, dA, dS, dQ, dK: every number is 0", [](T Q, T K, T V, T dO) -> Backward {
+  q.wrong("Most likely: dV, dA, dS, dQ, dK: every number is 0", [](T Q, T K, T V, T) -> Backward {
     const T S = zeros<double>({Q.size(0), K.size(0)});
     return {zeros_like(V), S, S, zeros_like(Q), zeros_like(K)};
   });

@@ -1,8 +1,8 @@
-// Two conditions, both needed, so they are combined with "and". A row's own token counts as seen: j <= i, or
-// the first row would be empty. Padding is a matter of keys (columns): a query that is padding produces
-// something nobody reads, but a key that is padding would be read by all. The comparison of a column of
-// positions, (L, 1), with a row of them, (L,), broadcasts to (L, L); lengths as (B, 1, 1) broadcast with it
-// to (B, L, L).
+// Both conditions have to hold, so they are combined with "and". A token sees itself, so the condition is
+// j <= i; with j < i the first row would be empty. Padding concerns keys (columns): the output of a query
+// that is padding is never used, but all queries would read a key that is padding. Comparing a column of
+// positions, (L, 1), with a row of them, (L,), broadcasts to (L, L); lengths as (B, 1, 1) broadcast with
+// it to (B, L, L).
 #include "exercise.hpp"
 
 Tensor<bool> visible(std::int64_t L, const std::vector<std::int64_t>& lengths) {

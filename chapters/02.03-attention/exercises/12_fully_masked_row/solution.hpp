@@ -1,9 +1,9 @@
-// Clearing the NaN after softmax mends the output. The gradient is another matter: a 0 comes back to each
-// cleared weight, softmax's gradient multiplies it by its own result, and 0 times NaN is NaN. Where the mask
-// was put in by `where`, that NaN is dropped on the way, because its gradient selects; where -inf was added
-// to the scores, as the chapter adds it, it goes on into Q and K. It is safer never to make it: such a row
-// keeps its scores as they are (any finite numbers do), and its weights are multiplied by 0 after softmax,
-// which stops both output and gradient. `alive` is 1 for a row with a key to see, else 0.
+// Replacing the NaN after softmax repairs the output, but not the gradient: a gradient of 0 arrives at
+// each replaced weight, softmax's gradient multiplies it by its own result, and 0 times NaN is NaN. If
+// `where` applied the mask, this NaN stops there, because the gradient of `where` selects; but if -inf was
+// added to the scores, as in the chapter, it reaches Q and K. It is safer never to produce a NaN: a row
+// without a key keeps its finite scores, and its weights are multiplied by 0 after softmax, which stops
+// both the output and the gradient. `alive` is 1 for a row that has a key and 0 for one that has none.
 #include "exercise.hpp"
 
 Tensor<double> masked_attention(const Tensor<double>& Q, const Tensor<double>& K, const Tensor<double>& V,

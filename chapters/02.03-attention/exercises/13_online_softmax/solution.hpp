@@ -1,9 +1,9 @@
-// The sum is kept relative to the largest score so far. When the largest changes from m to m', every term
-// exp(s - m) has to become exp(s - m'), which is the same factor exp(m - m') for all: the old sum is
-// multiplied once. With nothing but -inf seen, m - m' would be NaN; the sum is 0 then, and stays so. Adding
-// one score is merging with a part that has just that score: its largest is itself, and its sum exp(0) = 1.
-// That two parts can be merged in any order is what lets a kernel split a row among blocks, and blocks among
-// processors.
+// The sum is relative to the largest score so far. If the largest score changes from m to m', every term
+// exp(s - m) has to become exp(s - m'), and that is the same factor exp(m - m') for all terms: the old sum
+// is multiplied once. If there was nothing but -inf so far, m - m' could be NaN; the sum is 0 in that case
+// and stays 0. Adding one score is the same as merging with a part that has just this score: its largest
+// score is the score itself, and its sum is exp(0) = 1. Because two parts can be merged in any order, a
+// kernel can split a row into blocks, and distribute the blocks over processors.
 #include "exercise.hpp"
 
 Running merge(Running a, Running b) {

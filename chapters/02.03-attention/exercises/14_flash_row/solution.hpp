@@ -1,6 +1,7 @@
-// Exercise 13 with the output carried along. out is Σ exp(s - m) v over the keys so far: a sum of the same
-// terms as the denominator, so it takes the same factor exp(m - m') when the largest score changes. The
-// division by the sum comes once, at the end. Memory: d_v numbers and two more, however long the sequence is.
+// This is exercise 13 with an output row. out is Σ exp(s - m) v over the keys so far: its terms have the
+// same exponentials as the sum, so it gets the same factor exp(m - m') if the largest score changes. The
+// division by the sum happens once, at the end. The memory needed is d_v + 2 numbers, however long the
+// sequence is.
 #include "exercise.hpp"
 
 Tensor<double> flash_row(const Tensor<double>& q, const std::vector<Block>& blocks) {

@@ -107,6 +107,10 @@ inline void wrong_answers(Question<Parts(T, Blocks)>& q) {
       "the output is divided by the sum in every block and again at the end; divide once, after the last "
       "block",
       walk({.divide_each = true}));
+  mistake("the output is divided by the sum once too often", [](T x, Blocks blocks) {
+    const T s = matmul(joined(blocks).K, x) * scale(x);
+    return whole(x, blocks, scale(x)) / sum(exp(s - max(s)));
+  });
   mistake("the output is not divided by the sum", walk({.divide_last = false}));
   mistake("the scale is missing", [](T x, Blocks blocks) { return whole(x, blocks, 1); });
   mistake("the scores are divided by d_k; divide by its square root",

@@ -1,7 +1,7 @@
-// The causal mask is gone: what must not be seen has not been written yet. First the new key and value,
-// because a token sees itself; then one row of attention. Step n costs n products instead of n², since the
-// keys and values of earlier tokens do not change when later ones arrive. (The library's KVCache does the
-// same without copying what it holds.)
+// No causal mask is needed, because what must not be seen does not exist yet. The new key and value join
+// the cache first, because a token sees itself; then follows one row of attention. Step n computes n
+// scores instead of n², because the keys and values of earlier tokens do not change when later ones
+// arrive. (The library's KVCache does the same without copying the whole cache in each step.)
 #include "exercise.hpp"
 
 Tensor<double> decode_step(Cache& cache, const Tensor<double>& q, const Tensor<double>& k,

@@ -1,10 +1,10 @@
-// 15  One token at a time, with a cache                                    (Causal & Padding Masks)
+// 15  One token at a time, with a cache                                   (Causal & Padding Masks)
 //
-// A model that writes text sees one new token at a time. Its key k, (d_k,), and value v, (d_v,),
-// join those of the tokens before it in the cache; its query q, (d_k,), attends to all of them,
-// itself included. Update the cache and return the output of this token, (d_v,). A new cache has no
-// rows: K is (0, d_k) and V (0, d_v). The check feeds a whole sequence and holds the outputs
-// against causal attention over all tokens at once.
+// A model that generates text sees one new token at a time. The token's key k, (d_k,), and value
+// v, (d_v,), join those of the earlier tokens in the cache; its query q, (d_k,), attends to all
+// of them, itself included. Update the cache and return the output of this token, (d_v,). A new
+// cache has no rows: K is (0, d_k) and V is (0, d_v). The check feeds a whole sequence and
+// compares the outputs with causal attention over all tokens at once.
 #include "exercise.hpp"
 
 Tensor<double> decode_step(Cache& cache, const Tensor<double>& q, const Tensor<double>& k,

@@ -1,7 +1,7 @@
-// Query head h belongs to group h / (Hq / Hkv), in whole numbers. (h % Hkv is another model: it deals the
-// heads out in turn, and weights trained for the one are wrong for the other.) Hkv = Hq is ordinary
-// multi-head attention, Hkv = 1 is multi-query attention. The cache shrinks by the size of a group, and
-// nothing else changes: each head is attention as before.
+// Query head h belongs to group h / (Hq / Hkv), in integers. (h % Hkv would be another model: it assigns
+// the heads in turn, and weights trained with one rule are wrong for the other.) Hkv = Hq is ordinary
+// multi-head attention, and Hkv = 1 is multi-query attention. The cache is smaller by the size of a group.
+// Apart from that nothing changes: each head is attention as before.
 #include "exercise.hpp"
 
 Tensor<double> grouped_attention(const Tensor<double>& Q, const Tensor<double>& K, const Tensor<double>& V) {

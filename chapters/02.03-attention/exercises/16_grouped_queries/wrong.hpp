@@ -51,7 +51,7 @@ inline void wrong_answers(Question<T(T, T, T)>& q) {
     return attention(Q, mean(K, 0, true), mean(V, 0, true), {.enable_gqa = true}).out;
   });
   q.mistake("wrong axis: softmax runs along the keys, the last axis", by(group, group, 0.5, 0));
-  q.mistake("the heads are joined along the wrong axis: the result is (Hq, L, d_v)", [=](T Q, T K, T V) {
+  q.mistake("the heads are joined along the wrong axis: it should be (Hq, L, d_v)", [=](T Q, T K, T V) {
     const T right = by(group, group)(Q, K, V);
     std::vector<T> heads;
     for (std::int64_t h = 0; h < right.size(0); ++h) heads.push_back(right[h]);

@@ -89,12 +89,12 @@ std::string difference(const Outcome& actual, const Outcome& expected, const All
     Shape at = shape;
     auto rest = static_cast<std::int64_t>(worst);
     for (int axis = shape.rank() - 1; axis >= 0; --axis) at[axis] = rest % shape[axis], rest /= shape[axis];
-    const auto digits = [&](double value, int n) {
-      return std::isnan(value) ? "nan" : fmt::format("{:.{}g}", value, n);
+    const auto digits = [](double value, int digit_count) {
+      return std::isnan(value) ? "nan" : fmt::format("{:.{}g}", value, digit_count);
     };
-    const int n = digits(x[worst], 6) == digits(y[worst], 6) ? 15 : 6;
+    const int precise = digits(x[worst], 6) == digits(y[worst], 6) ? 15 : 6;
     return fmt::format("  {}the largest error is at {}: {} instead of {}\n", of, at.str(),
-                       digits(x[worst], n), digits(y[worst], n));
+                       digits(x[worst], precise), digits(y[worst], precise));
   }
   return "";
 }

@@ -110,12 +110,8 @@ class Question<R(A...)> : public Asked {
  private:
   using Values = std::tuple<A...>;
   Run runner(Function f) {
-    return [this, f](std::size_t i) {
-      if constexpr (sizeof...(A) == 0)
-        return call([&] { return parts(f()); });
-      else
-        return call([&] { return parts(std::apply(f, values_[i])); });
-    };
+    if (sizeof...(A) == 0) values_.resize(1);
+    return [this, f](std::size_t i) { return call([&] { return parts(std::apply(f, values_[i])); }); };
   }
   template <std::size_t... i>
   std::string text([[maybe_unused]] const Values& values, std::index_sequence<i...>) const {

@@ -60,9 +60,10 @@ forbid() {
 first_error() {
   sed 's|^\./||; s|^<command[- ]line>: ||' "$1" | awk -v answer="$answer" '
     /error: .*poisoned/ && !found {
-      split($0, at, ":"); match($0, /poisoned[^"]*"[^"]*"/); word = substr($0, RSTART, RLENGTH)
-      gsub(/^[^"]*"|"$/, "", word)
-      print at[1] ":" at[2] ": the task does not allow " (RLENGTH > 0 ? word : "this name") ". Write it yourself; a function or"
+      split($0, at, ":")
+      if (match($0, /"[^"]*"/)) word = substr($0, RSTART + 1, RLENGTH - 2)
+      else { getline word; word = substr(word, at[3]); match(word, /^[A-Za-z_0-9]*/); word = substr(word, 1, RLENGTH) }
+      print at[1] ":" at[2] ": the task does not allow " word ". Write it yourself; a function or"
       print "variable of your own needs another name."
       found = own = 1; next
     }
@@ -82,8 +83,8 @@ first_error() {
 
 # show_log: what the program printed, with the standard library's assertions in the words of a reader
 show_log() {
-  sed -e '/[Aa]ssertion.*empty/s/.*/front(), back() or the like was called for an empty container./' \
-    -e '/[Aa]ssertion.*\(size\|bounds\|__n\)/s/.*/An index is past the end of a std::vector or another container./' "$program.log"
+  sed -e '/\(ssertion\|ASSERT\).*empty/s/.*/front(), back() or the like was called for an empty container./' \
+    -e '/\(ssertion\|ASSERT\).*\(size\|bounds\|__n\)/s/.*/An index is past the end of a std::vector or another container./' "$program.log"
 }
 
 # build_answer: compiles and links; prints what is wrong
@@ -117,7 +118,7 @@ build_answer() {
 check_answer() {
   verdict=wrong
   if build_answer; then
-    key=$(od -An -N12 -tx8 /dev/urandom | tr -d ' \n')
+    key=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
     SEED=${SEED:-} EXERCISE_KEY=$key "$program" 3>"$program.key" >"$program.log" 2>&1
     status=$?
     show_log

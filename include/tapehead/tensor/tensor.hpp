@@ -106,16 +106,19 @@ class Buffer {
   ~Buffer() { detail::drop(header_); }
 
   E* data() { return static_cast<E*>(header_->data); }
-  /// Element i in row-major order. With the standard library's assertions, as in exercises and notebooks, throws
-  /// IndexError if i is outside; otherwise i is not checked.
-  E& operator[](std::int64_t i) {
+  /// Element i in row-major order. Where the standard library's assertions are on, as in exercises and
+  /// notebooks, throws IndexError if i is outside; otherwise i is not checked.
 #ifdef _GLIBCXX_ASSERTIONS
+  [[gnu::always_inline]] E& operator[](
+      std::int64_t i) {  // inlined, because the library's own copy does not check
     if (i < 0 || i >= numel())
-      throw IndexError("Buffer: index " + std::to_string(i) + " is outside: there are " + std::to_string(numel()) +
-                       " elements, from index 0");
-#endif
+      throw IndexError("Buffer: index " + std::to_string(i) + " is outside: there are " +
+                       std::to_string(numel()) + " elements, from index 0");
     return data()[i];
   }
+#else
+  E& operator[](std::int64_t i) { return data()[i]; }
+#endif
   const Shape& shape() const& { return header_->shape; }
   Shape shape() const&& { return header_->shape; }
   std::int64_t numel() const { return header_->numel; }

@@ -18,7 +18,7 @@ inline void wrong_raw(Question<T()>& q) {
   q.mistake("this is one-hot, but softmax of finite scores never is: give four digits", [] {
     return T{1, 0, 0};
   });
-  q.mistake("the weights are in the opposite order", [] { return flip(weights_at(1), {0}); });
+  q.mistake("the weights are in the opposite order", [] { return flip(weights_at(1), 0); });
   q.mistake("these are the scores, not their softmax", [] { return raw; });
   q.wrong("", [] { return T{0.9975, 0.0024, 0.0001}; });
 }

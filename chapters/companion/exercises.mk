@@ -12,7 +12,7 @@ EXERCISE = EX='$(EX)' SEED='$(SEED)' ANSWERS='exercises$(patsubst %,/%,$(filter-
 CHECKS += $(EXERCISE_SHARED)/self_test.sh
 
 .PHONY: exercise exercises hint solution watch
-exercise: exercise-checks ## check the next open exercise (EX=5: that one; STRICT=1: status 2 unless it is solved)
+exercise: exercise-checks ## check the next open exercise (EX=5: that one; STRICT=1: fail unless it is solved)
 	@$(EXERCISE) check || [ -z '$(STRICT)' ]
 
 exercises: exercise-checks ## all exercises and how far you are

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+namespace {
 struct NotYet {};
+}  // namespace
 void todo() { throw NotYet(); }
 
 namespace exercise {

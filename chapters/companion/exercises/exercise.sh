@@ -13,6 +13,7 @@ answers=$ANSWERS
 work=$BUILD/exercises/$1
 out=${EXERCISE_OUT:-$work}
 command=$2
+case ${SEED:-} in *[!0-9]*) echo "SEED is a whole number, such as SEED=4711" && exit 1 ;; esac
 if [ -t 1 ]; then bold=$(printf '\033[1m') plain=$(printf '\033[0m'); else bold='' plain=''; fi
 
 rows() { grep '^[0-9]' "$table"; }
@@ -83,8 +84,8 @@ first_error() {
 
 # show_log: what the program printed, with the standard library's assertions in the words of a reader
 show_log() {
-  sed -e '/\(ssertion\|ASSERT\).*empty/s/.*/front(), back() or the like was called for an empty container./' \
-    -e '/\(ssertion\|ASSERT\).*\(size\|bounds\|__n\)/s/.*/An index is past the end of a std::vector or another container./' "$program.log"
+  sed -E -e '/(ssertion|ASSERT).*empty/s/.*/front(), back() or the like was called for an empty container./' \
+    -e '/(ssertion|ASSERT).*(size|bounds|__n)/s/.*/An index is past the end of a std::vector or another container./' "$program.log"
 }
 
 # build_answer: compiles and links; prints what is wrong

@@ -143,9 +143,8 @@ std::string ended(int status, bool timeout, bool sanitized) {
   switch (WTERMSIG(status)) {
     case SIGSEGV:
     case SIGBUS:
-      return "Crashed: the answer used memory that does not exist. Does a function call itself without an "
-             "end, or is "
-             "an index or pointer wrong?";
+      return "Crashed: the answer used memory that does not exist. Does a function call itself without an end, "
+             "or is an index or a pointer wrong?";
     case SIGFPE:
       return "Crashed: an integer was divided by 0.";
     case SIGILL:
@@ -161,8 +160,7 @@ std::string ended(int status, bool timeout, bool sanitized) {
 }
 
 int grade(std::int64_t seed, const std::string& callers_key) {
-  const bool sanitized =
-      !take_environment("SANITIZE").empty();  // sanitizers are slow and reserve much memory
+  const bool sanitized = !take_environment("SANITIZE").empty();  // slow, and with much reserved memory
   std::random_device random;
   const std::string key = fmt::format("{:08x}{:08x}{:08x}\n", random(), random(), random());
   now_running = static_cast<char*>(
@@ -225,6 +223,6 @@ int main() {
                     seeds = take_environment("EXERCISE_SELF_TEST");
   if (!seeds.empty()) return self_test(std::stoll(seeds));
   std::random_device random;
-  _exit(
-      grade(seed.empty() ? random() % 1000000 : std::stoll(seed), key));  // no destructor of the answer runs
+  // _exit, so that no destructor of the answer runs.
+  _exit(grade(seed.empty() ? random() % 1000000 : std::stoll(seed), key));
 }

@@ -42,7 +42,7 @@ define EXERCISE_RULES
 $(BUILD)/exercises/$(1)/prelude.hpp: $(EXERCISE_SHARED)/prelude.hpp
 	@mkdir -p $$(@D)
 	@cp $$< $$@
-$(BUILD)/exercises/$(1)/prelude.hpp.gch: $(BUILD)/exercises/$(1)/prelude.hpp $(BUILD)/config.mk
+$(BUILD)/exercises/$(1)/prelude.hpp.gch: $(BUILD)/exercises/$(1)/prelude.hpp $(wildcard $(BUILD)/config.mk)
 	@echo '  headers of the exercises'
 	$(Q)$$(EXERCISE_COMPILE) -Ichapters/$(1)/exercises -MMD -MP -MF $$(@:.gch=.d) -x c++-header -c $$< -o $$@
 $(BUILD)/exercises/$(1)/%.o: chapters/$(1)/exercises/%.cpp $(BUILD)/exercises/$(1)/prelude.hpp.gch

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <set>
+
 namespace {
 struct NotYet {};
 }  // namespace
@@ -172,7 +174,7 @@ std::string name_mistake(const Asked& q, const Outcomes& actual, const Outcomes&
                          const std::vector<std::size_t>& failing) {
   // Where rounded results are accepted, those of a mistake may be rounded too.
   const Allowed allowed{std::min(q.absolute, 1e-3), q.relative == 0 ? 0.01 : q.relative};
-  std::vector<std::string> on_failing, on_shown;
+  std::set<std::string> on_failing, on_shown;  // two mistakes can have one name
   bool all_telling = true;
   for (const std::size_t i : failing) all_telling = all_telling && telling(actual[i]);
   for (const auto& mistake : q.wrongs) {
@@ -182,13 +184,13 @@ std::string name_mistake(const Asked& q, const Outcomes& actual, const Outcomes&
     std::size_t inputs = 0;
     for (std::size_t i = 0; i < actual.size(); ++i) inputs += agree(i);
     if (inputs == actual.size()) return "Most likely: " + mistake.name;
-    if (all_telling && std::all_of(failing.begin(), failing.end(), agree)) on_failing.push_back(mistake.name);
-    if (agree(failing[0]) && telling(actual[failing[0]])) on_shown.push_back(mistake.name);
+    if (all_telling && std::all_of(failing.begin(), failing.end(), agree)) on_failing.insert(mistake.name);
+    if (agree(failing[0]) && telling(actual[failing[0]])) on_shown.insert(mistake.name);
   }
   if (const auto general = mistake_in_general(actual, expected, {q.absolute, q.relative}); !general.empty())
     return "Most likely: " + general;
-  if (on_failing.size() == 1) return "Most likely: " + on_failing[0];
-  if (on_shown.size() == 1) return "On this input it looks like this mistake: " + on_shown[0];
+  if (on_failing.size() == 1) return "Most likely: " + *on_failing.begin();
+  if (on_shown.size() == 1) return "On this input it looks like this mistake: " + *on_shown.begin();
   return "";
 }
 

@@ -143,7 +143,8 @@ std::string ended(int status, bool timeout, bool sanitized) {
   switch (WTERMSIG(status)) {
     case SIGSEGV:
     case SIGBUS:
-      return "Crashed: the answer used memory that does not exist. Does a function call itself without an end, "
+      return "Crashed: the answer used memory that does not exist. Does a function call itself without an "
+             "end, "
              "or is an index or a pointer wrong?";
     case SIGFPE:
       return "Crashed: an integer was divided by 0.";

@@ -72,6 +72,17 @@ inline void wrong_attention(Question<Attention<double>(T, T, T, std::optional<Ma
     q.mistake(
         "forbidden scores are filled with a large negative number, but a score can be lower still; use -inf",
         filled(fill));
+  q.wrong(
+      "On this input it looks like this mistake: forbidden scores are filled with a large negative number, "
+      "but a "
+      "score can be lower still; use -inf",
+      [=](T Q, T K, T V, std::optional<Mask> mask, double tau) {  // two mistakes at once
+        if (tau <= 0) throw ValueError("");
+        return tempered(
+            {.masked = [](const T& S,
+                          const std::optional<Mask>& m) { return m ? where(*m, S, scalar(-1e4)) : S; },
+             .refuse = [](double) {}})(Q, K, V, mask, tau);
+      });
   q.mistake("true and false of the mask are exchanged: true = may attend",
             tempered({.masked = [](const T& S, const std::optional<Mask>& mask) {
               return mask ? where(*mask, scalar(-inf), S) : S;

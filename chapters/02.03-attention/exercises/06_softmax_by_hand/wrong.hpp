@@ -33,6 +33,10 @@ inline void wrong_answers(Question<T(T)>& q) {
       [](T x) {
         return over_row_sum(exp(x - where(max(x, -1, true) > scalar(0.0), max(x, -1, true), scalar(0.0))));
       });
+  q.mistake("the sum is not started again for each row, so it includes the rows above", [](T x) {
+    const T e = exp(x - max(x, -1, true));
+    return e / matmul(tril(ones<double>({x.size(0), x.size(0)})), sum(e, -1, true));
+  });
   q.mistake("the sum of the row is subtracted; subtract its largest score",
             [](T x) { return over_row_sum(exp(x - sum(x, -1, true))); });
   q.mistake("the scores are divided by the largest one; subtract it",

@@ -33,6 +33,8 @@ inline void wrong_slope(Numbers& q) {
             [](double s, double) { return 1 - std::tanh(s) * std::tanh(s); });
   q.mistake("this is 1 - softcap²: the square is that of the tanh, without the c in front",
             [](double s, double c) { return 1 - c * c * t(s, c) * t(s, c); });
+  q.mistake("this is 1 - softcap² / c: the square is that of the tanh, without the c in front",
+            [](double s, double c) { return 1 - c * t(s, c) * t(s, c); });
   q.mistake("this is 1 + tanh²: the derivative of tanh is 1 - tanh²",
             [](double s, double c) { return 2 - bell(s, c); });
   q.mistake("this is tanh², without the 1", [](double s, double c) { return 1 - bell(s, c); });

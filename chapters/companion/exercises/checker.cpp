@@ -168,8 +168,9 @@ std::string mistake_in_general(const Outcomes& actual, const Outcomes& expected,
   return names.empty() ? mistake : names + ": " + mistake;
 }
 
-// "Most likely" needs agreement wherever the answer is wrong, and more than a NaN or a single word to agree
-// on; or agreement on all inputs, right ones too. What agrees only on the input that is shown is said to.
+// "Most likely" needs agreement on all inputs; or wherever the answer is wrong, and then on more than a NaN or a
+// single word, and with one mistake alone. What agrees on the input that is shown, but not on others, is said to
+// do so. A mistake that would be wrong where the answer is right is not the answer's mistake.
 std::string name_mistake(const Asked& q, const Outcomes& actual, const Outcomes& expected,
                          const std::vector<std::size_t>& failing) {
   // Where rounded results are accepted, those of a mistake may be rounded too.
@@ -184,6 +185,10 @@ std::string name_mistake(const Asked& q, const Outcomes& actual, const Outcomes&
     std::size_t inputs = 0;
     for (std::size_t i = 0; i < actual.size(); ++i) inputs += agree(i);
     if (inputs == actual.size()) return "Most likely: " + mistake.name;
+    bool possible = true;
+    for (std::size_t i = 0; i < actual.size(); ++i)
+      possible = possible && (agree(i) || std::find(failing.begin(), failing.end(), i) != failing.end());
+    if (!possible) continue;
     if (all_telling && std::all_of(failing.begin(), failing.end(), agree)) on_failing.insert(mistake.name);
     if (agree(failing[0]) && telling(actual[failing[0]])) on_shown.insert(mistake.name);
   }

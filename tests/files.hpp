@@ -18,8 +18,7 @@ namespace testing {
 class Folder {
  public:
   Folder()
-      : path_(std::filesystem::temp_directory_path() /
-              ("tapehead-test-" + std::to_string(std::random_device{}()))) {
+      : path_(std::filesystem::temp_directory_path() / ("tapehead-test-" + std::to_string(std::random_device{}()))) {
     std::filesystem::create_directory(path_);
   }
   ~Folder() {
@@ -59,8 +58,7 @@ inline std::string little(std::uint64_t value, int width) {
 /// `after`. Fails the test where the message starts otherwise, or where finding out takes memory that the
 /// file does not warrant.
 template <class F>
-std::string refusal(const std::string& before, const std::string& after, const std::string& bytes,
-                    const F& load) {
+std::string refusal(const std::string& before, const std::string& after, const std::string& bytes, const F& load) {
   const Folder folder;
   const std::string path = folder.write("x", bytes), start = before + path + after;
   const auto resident = [] {

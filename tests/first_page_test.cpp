@@ -58,8 +58,7 @@ TEST_CASE("first page: attention is a soft retrieval") {
 }
 
 TEST_CASE("first page: the gradient by hand is the gradient by tape") {
-  Tensor<double> Q{{0.5, -1.0}, {2.0, 0.3}}, K{{1.0, 0.2}, {-0.4, 0.9}, {0.1, 0.1}},
-      V{{1, 2}, {3, 4}, {5, 7}};
+  Tensor<double> Q{{0.5, -1.0}, {2.0, 0.3}}, K{{1.0, 0.2}, {-0.4, 0.9}, {0.1, 0.1}}, V{{1, 2}, {3, 4}, {5, 7}};
   Tensor<double> dO{{1, -1}, {0.5, 2}};
   Tape<double> tape;
   tape.watch({{"Q", Q}, {"K", K}, {"V", V}});

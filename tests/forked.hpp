@@ -11,8 +11,7 @@
 namespace testing {
 
 /// Runs `child` in a forked process, which must end within ten seconds and return true.
-template <class F>
-bool forked(const F& child) {
+template <class F> bool forked(const F& child) {
   std::fflush(nullptr);  // otherwise the child would write it a second time
   const pid_t pid = fork();
   if (pid == 0) {

@@ -46,13 +46,10 @@ class Words {
   std::int64_t integer(const std::string& key, std::int64_t otherwise) const {
     return has(key) ? integer(key) : otherwise;
   }
-  bool flag(const std::string& key, bool otherwise = false) const {
-    return has(key) ? text(key) == "1" : otherwise;
-  }
+  bool flag(const std::string& key, bool otherwise = false) const { return has(key) ? text(key) == "1" : otherwise; }
   std::vector<std::int64_t> integers(const std::string& key) const {
     std::vector<std::int64_t> list;
-    for (const std::string& part : split(text(key), ','))
-      list.push_back(std::strtoll(part.c_str(), nullptr, 10));
+    for (const std::string& part : split(text(key), ',')) list.push_back(std::strtoll(part.c_str(), nullptr, 10));
     return list;
   }
   std::vector<double> numbers(const std::string& key) const {
@@ -81,8 +78,7 @@ inline std::vector<Words> table(const std::string& name) {
   std::ifstream file(path(name));
   std::string line;
   if (!std::getline(file, line))
-    throw std::runtime_error("golden: there is no " + path(name) +
-                             " here; run the tests from the top folder");
+    throw std::runtime_error("golden: there is no " + path(name) + " here; run the tests from the top folder");
   const auto columns = split(line, '\t');
   std::vector<Words> lines;
   while (std::getline(file, line)) {

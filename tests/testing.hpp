@@ -13,16 +13,12 @@
 #include "tapehead/kernels/error.hpp"
 
 /// Text that a variable points to is shown as text, not as an address.
-template <>
-struct doctest::StringMaker<const char*> {
+template <> struct doctest::StringMaker<const char*> {
   static String convert(const char* text) { return text ? text : "nullptr"; }
 };
 
-template <>
-struct doctest::StringMaker<std::string_view> {
-  static String convert(std::string_view text) {
-    return String(text.data(), static_cast<unsigned>(text.size()));
-  }
+template <> struct doctest::StringMaker<std::string_view> {
+  static String convert(std::string_view text) { return String(text.data(), static_cast<unsigned>(text.size())); }
 };
 /// Tests compare with "text"sv: doctest compiles a comparison with "text" anew for each length of text.
 using std::string_view_literals::operator""sv;
@@ -30,8 +26,7 @@ using std::string_view_literals::operator""sv;
 namespace testing {
 
 /// What a test that has just caught something says of it: see message().
-template <class E>
-std::string caught() {
+template <class E> std::string caught() {
   try {
     throw;
   } catch (const E& e) {
@@ -43,8 +38,7 @@ std::string caught() {
 
 /// The message of the E that f() throws, or in brackets what happened instead, so that one comparison checks
 /// type and text: CHECK(message<ShapeError>([&] { matmul(a, b); }) == "matmul: (2, 3) @ (4, 5): …"sv).
-template <class E = tapehead::Error, class F>
-std::string message(const F& f) {
+template <class E = tapehead::Error, class F> std::string message(const F& f) {
   try {
     f();
   } catch (...) {
@@ -54,8 +48,6 @@ std::string message(const F& f) {
 }
 
 /// Whether part of a text is this.
-inline bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
+inline bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 }  // namespace testing

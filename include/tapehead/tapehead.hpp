@@ -1,12 +1,12 @@
 #pragma once
 
 // The whole library. Each header stands alone too; from the ground up:
+#include "tapehead/autograd/record.hpp"
+#include "tapehead/autograd/tape.hpp"
 #include "tapehead/kernels/error.hpp"
 #include "tapehead/kernels/memory.hpp"
 #include "tapehead/kernels/threads.hpp"
 #include "tapehead/tensor/shape.hpp"
-#include "tapehead/autograd/record.hpp"
-#include "tapehead/autograd/tape.hpp"
 #include "tapehead/tensor/tensor.hpp"
 // operations
 #include "tapehead/ops/arithmetic.hpp"
@@ -31,25 +31,25 @@
 #include "tapehead/random/random.hpp"
 // attention, rung by rung
 #include "tapehead/attention/attention.hpp"
-#include "tapehead/caches/cache.hpp"
 #include "tapehead/attention/composed.hpp"
 #include "tapehead/attention/flash.hpp"
 #include "tapehead/attention/flex.hpp"
 #include "tapehead/attention/flex_mods.hpp"
 #include "tapehead/attention/linear_attention.hpp"
-#include "tapehead/ops/low_precision.hpp"
+#include "tapehead/attention/sdpa.hpp"
+#include "tapehead/attention/varlen.hpp"
+#include "tapehead/caches/cache.hpp"
+#include "tapehead/caches/paged_cache.hpp"
+#include "tapehead/caches/prefix_tree.hpp"
 #include "tapehead/models/generate.hpp"
 #include "tapehead/models/latent_attention.hpp"
 #include "tapehead/models/optim.hpp"
-#include "tapehead/caches/paged_cache.hpp"
-#include "tapehead/caches/prefix_tree.hpp"
-#include "tapehead/attention/sdpa.hpp"
-#include "tapehead/attention/varlen.hpp"
+#include "tapehead/ops/low_precision.hpp"
 // looking at it
+#include "tapehead/autograd/trace.hpp"
 #include "tapehead/figures/plot.hpp"
 #include "tapehead/figures/tape_graph.hpp"
 #include "tapehead/tensor/print.hpp"
-#include "tapehead/autograd/trace.hpp"
 // files
 #include "tapehead/files/arrays.hpp"
 #include "tapehead/files/npy.hpp"

@@ -24,33 +24,27 @@ namespace tapehead {
 namespace detail {
 
 template <class T>
-void check_attention(const char* op, const Tensor<T>& Q, const Tensor<T>& K, const Tensor<T>& V,
-                     bool enable_gqa) {
+void check_attention(const char* op, const Tensor<T>& Q, const Tensor<T>& K, const Tensor<T>& V, bool enable_gqa) {
   const auto fits = [&](bool good, std::string_view why) {
     require<ShapeError>(good, "{}: Q {}, K {}, V {}: {}", op, Q.shape(), K.shape(), V.shape(), why);
   };
   fits(Q.rank() >= 2 && K.rank() >= 2 && V.rank() >= 2, "each needs at least the axes (L, d)");
   if (Q.size(-1) != K.size(-1))
-    fits(false,
-         fmt::format("queries of width {} and keys of width {}; they must be equal", Q.size(-1), K.size(-1)));
+    fits(false, fmt::format("queries of width {} and keys of width {}; they must be equal", Q.size(-1), K.size(-1)));
   if (K.size(-2) != V.size(-2))
     fits(false, fmt::format("{} keys and {} values; each key has one value", K.size(-2), V.size(-2)));
   if (!enable_gqa) return;
   fits(Q.rank() >= 3 && K.rank() >= 3 && V.rank() >= 3, "grouped queries need a head axis, (…, H, L, d)");
   const std::int64_t Hq = Q.size(-3), Hkv = K.size(-3);
   if (Hkv != V.size(-3) || (Hkv == 0 ? Hq != 0 : Hq % Hkv != 0))
-    fits(false,
-         fmt::format("{} query heads on {} key and {} value heads; the query heads must be a multiple of the "
-                     "others",
-                     Hq, Hkv, V.size(-3)));
+    fits(false, fmt::format("{} query heads on {} key and {} value heads; the query heads must be a multiple of the "
+                            "others",
+                            Hq, Hkv, V.size(-3)));
 }
-template void check_attention(const char*, const Tensor<float>&, const Tensor<float>&, const Tensor<float>&,
-                              bool);
-template void check_attention(const char*, const Tensor<double>&, const Tensor<double>&,
-                              const Tensor<double>&, bool);
+template void check_attention(const char*, const Tensor<float>&, const Tensor<float>&, const Tensor<float>&, bool);
+template void check_attention(const char*, const Tensor<double>&, const Tensor<double>&, const Tensor<double>&, bool);
 
-template <class T>
-std::vector<Tensor<T>> split_qkv(const char* op, const Tensor<T>& qkv, std::int64_t heads) {
+template <class T> std::vector<Tensor<T>> split_qkv(const char* op, const Tensor<T>& qkv, std::int64_t heads) {
   const std::int64_t others = qkv.rank() < 3 ? 0 : qkv.size(-3) - heads;
   require<ShapeError>(heads >= 1 && others >= 2 && others % 2 == 0 && heads % (others / 2) == 0,
                       "{}: qkv {} with {} query heads; it is (…, Hq + 2 Hkv, L, d), and Hkv divides Hq", op,
@@ -61,16 +55,14 @@ template std::vector<Tensor<float>> split_qkv(const char*, const Tensor<float>&,
 template std::vector<Tensor<double>> split_qkv(const char*, const Tensor<double>&, std::int64_t);
 
 void check_scores_operand(const char* op, const char* name, const Shape& shape, const Shape& scores) {
-  require<ShapeError>(
-      broadcasts_to(shape, scores),
-      "{}: a {} of shape {} does not broadcast to the scores' shape {}; aligned from the right, each "
-      "of its sizes must be the scores' or 1 (a padding mask is (B, 1, 1, Lk))",
-      op, name, shape, scores);
+  require<ShapeError>(broadcasts_to(shape, scores),
+                      "{}: a {} of shape {} does not broadcast to the scores' shape {}; aligned from the right, each "
+                      "of its sizes must be the scores' or 1 (a padding mask is (B, 1, 1, Lk))",
+                      op, name, shape, scores);
 }
 
 static void check_probability(const char* op, double p) {
-  require<ValueError>(p >= 0 && p <= 1, "{}: dropout_p {}; it is a probability, so it must be in [0, 1]", op,
-                      p);
+  require<ValueError>(p >= 0 && p <= 1, "{}: dropout_p {}; it is a probability, so it must be in [0, 1]", op, p);
 }
 void check_dropout(const char* op, double dropout_p, const std::optional<Tensor<bool>>& keep_mask,
                    const TorchRandom* generator, const Shape& scores) {
@@ -78,12 +70,11 @@ void check_dropout(const char* op, double dropout_p, const std::optional<Tensor<
   if (dropout_p == 0) return;
   if (keep_mask) return check_scores_operand(op, "keep_mask", keep_mask->shape(), scores);
   require<ValueError>(generator != nullptr,
-                      "{}: dropout_p {} with nothing to draw from; give .generator, or the .keep_mask itself",
-                      op, dropout_p);
+                      "{}: dropout_p {} with nothing to draw from; give .generator, or the .keep_mask itself", op,
+                      dropout_p);
 }
 
-template <class T>
-Tensor<T> sink_logits(const char* op, const Tensor<T>& sinks, const Shape& scores) {
+template <class T> Tensor<T> sink_logits(const char* op, const Tensor<T>& sinks, const Shape& scores) {
   Tensor<T> logits = unsqueeze(unsqueeze(sinks, -1), -1);
   check_scores_operand(op, "row of sinks", logits.shape(), scores);
   return logits;
@@ -96,8 +87,7 @@ template Tensor<double> sink_logits(const char*, const Tensor<double>&, const Sh
 namespace {
 
 // Each key head, repeated for the consecutive query heads that share it.
-template <class T>
-Tensor<T> repeat_heads(const Tensor<T>& x, std::int64_t times) {
+template <class T> Tensor<T> repeat_heads(const Tensor<T>& x, std::int64_t times) {
   if (times == 1) return x;
   const Tensor<T> grouped = unsqueeze(x, -3);  // (…, H, 1, L, d)
   Shape heads = x.shape();
@@ -107,8 +97,7 @@ Tensor<T> repeat_heads(const Tensor<T>& x, std::int64_t times) {
 
 // S = Q Kᵀ / √d_k, plus the bias, with -inf selected where the mask is false.
 template <class T>
-Tensor<T> masked_scores(const char* op, const Tensor<T>& Q, const Tensor<T>& K,
-                        const AttentionOptions<T>& options) {
+Tensor<T> masked_scores(const char* op, const Tensor<T>& Q, const Tensor<T>& K, const AttentionOptions<T>& options) {
   constexpr T hidden = -std::numeric_limits<T>::infinity();
   const double d_k = static_cast<double>(Q.size(-1));
   Tensor<T> S = matmul(Q, mT(K));
@@ -126,13 +115,11 @@ Tensor<T> masked_scores(const char* op, const Tensor<T>& Q, const Tensor<T>& K,
 }
 
 // The softmax of each row, and the weight that its sink takes.
-template <class T>
-struct Weights {
+template <class T> struct Weights {
   Tensor<T> A;                    // (…, Lq, Lk)
   std::optional<Tensor<T>> sink;  // (…, Lq, 1)
 };
-template <class T>
-Weights<T> weights(const char* op, const Tensor<T>& S, const AttentionOptions<T>& options) {
+template <class T> Weights<T> weights(const char* op, const Tensor<T>& S, const AttentionOptions<T>& options) {
   if (!options.sinks) return {softmax(S, -1, options.empty_rows), {}};
   const Tensor<T> logits = detail::sink_logits(op, *options.sinks, S.shape());
   const Tensor<T> column = broadcast_to(logits, S.shape().replaced(S.rank() - 1, 1));
@@ -146,8 +133,7 @@ std::optional<Tensor<bool>> kept(const char* op, const Shape& scores, const Atte
   const double p = options.dropout_p;
   detail::check_dropout(op, p, options.keep_mask, options.generator, scores);
   if (p == 0) return {};
-  return options.keep_mask ? *options.keep_mask
-                           : attention_keep_mask(scores, p, options.generator->next_uint64());
+  return options.keep_mask ? *options.keep_mask : attention_keep_mask(scores, p, options.generator->next_uint64());
 }
 
 template <class T>
@@ -164,8 +150,7 @@ Tensor<bool> attention_keep_mask(const Shape& scores, double dropout_p, std::uin
   const std::int64_t Lk = scores[scores.rank() - 1], Lq = scores[scores.rank() - 2];
   const std::int64_t H = scores.rank() > 2 ? scores[scores.rank() - 3] : 1;
   for (std::int64_t row = 0; Lk > 0 && row < keep.numel() / Lk; ++row)
-    kernels::dropout_row(seed, dropout_p, row / Lq / H, row / Lq % H, row % Lq, 0, Lk, true,
-                         keep.data() + row * Lk);
+    kernels::dropout_row(seed, dropout_p, row / Lq / H, row / Lq % H, row % Lq, 0, Lk, true, keep.data() + row * Lk);
   return keep;
 }
 
@@ -223,10 +208,9 @@ AttentionGradients<T> attention_backward(const Tensor<T>& Q, const Tensor<T>& K,
   return g;
 }
 
-#define TAPEHEAD_ATTENTION(T)                                                                             \
-  template Attention<T> attention(const Tensor<T>&, const Tensor<T>&, const Tensor<T>&,                   \
-                                  const AttentionOptions<T>&);                                            \
-  template AttentionGradients<T> attention_backward(const Tensor<T>&, const Tensor<T>&, const Tensor<T>&, \
+#define TAPEHEAD_ATTENTION(T)                                                                                        \
+  template Attention<T> attention(const Tensor<T>&, const Tensor<T>&, const Tensor<T>&, const AttentionOptions<T>&); \
+  template AttentionGradients<T> attention_backward(const Tensor<T>&, const Tensor<T>&, const Tensor<T>&,            \
                                                     const Tensor<T>&, const AttentionOptions<T>&);
 TAPEHEAD_ATTENTION(float)
 TAPEHEAD_ATTENTION(double)

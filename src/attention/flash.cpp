@@ -10,8 +10,7 @@ const Op flash_attention_op{"flash_attention",
                             "A = exp(S - m) / l, D = rowsum(dO ⊙ O), then as attention_backward",
                             "(…, Lq, d) (…, Lk, d) (…, Lk, d_v) → (…, Lq, d_v)"};
 const Op qkvpacked_op{"flash_attention_qkvpacked", "flash_attention with Q, K and V the heads of one tensor",
-                      "dQ, dK and dV as flash_attention, side by side",
-                      "(…, Hq + 2 Hkv, L, d) → (…, Hq, L, d)"};
+                      "dQ, dK and dV as flash_attention, side by side", "(…, Hq + 2 Hkv, L, d) → (…, Hq, L, d)"};
 
 template <std::floating_point T>
 Flash<T> flash_attention(const Tensor<T>& Q, const Tensor<T>& K, const Tensor<T>& V,
@@ -25,9 +24,8 @@ Flash<T> flash_attention_qkvpacked(const Tensor<T>& qkv, std::int64_t heads,
   return detail::run_fused<T>(qkvpacked_op, {parts[0], parts[1], parts[2], qkv}, options);
 }
 
-#define TAPEHEAD_FLASH(T)                                                                 \
-  template Flash<T> flash_attention(const Tensor<T>&, const Tensor<T>&, const Tensor<T>&, \
-                                    const AttentionOptions<T>&);                          \
+#define TAPEHEAD_FLASH(T)                                                                                              \
+  template Flash<T> flash_attention(const Tensor<T>&, const Tensor<T>&, const Tensor<T>&, const AttentionOptions<T>&); \
   template Flash<T> flash_attention_qkvpacked(const Tensor<T>&, std::int64_t, const AttentionOptions<T>&);
 TAPEHEAD_FLASH(float)
 TAPEHEAD_FLASH(double)

@@ -11,8 +11,7 @@ namespace tapehead {
 namespace detail {
 
 void throw_reads() {
-  raise<ValueError>("score_mod: more than {} reads of bound tensors in one call; combine them into fewer",
-                    most_reads);
+  raise<ValueError>("score_mod: more than {} reads of bound tensors in one call; combine them into fewer", most_reads);
 }
 void throw_read(const Shape& shape, const std::int64_t* index, int count) {
   raise<IndexError>("score_mod: a bound tensor of shape {} was read at {}", shape,
@@ -22,8 +21,7 @@ void throw_read(const Shape& shape, const std::int64_t* index, int count) {
 namespace {
 
 // While one lives, at() and item() of a tensor that a tape knows throw.
-template <class T>
-struct NoCapturedReads {
+template <class T> struct NoCapturedReads {
   NoCapturedReads() {
     read_watch<T> = [](const Tensor<T>& x) {
       if (is_recorded(x))
@@ -43,11 +41,10 @@ template <class T>
 void FlexFunctions<T>::check(std::int64_t B, std::int64_t H, std::int64_t Lq, std::int64_t Lk) const {
   if (built_for) {
     const Shape &s = *built_for, scores{B, H, Lq, Lk};
-    require<ShapeError>(
-        Lq == s[2] && Lk == s[3] && (s[0] == 1 || B == s[0]) && (s[1] == 1 || H == s[1]),
-        "flex_attention: a block mask built for {} met scores of {}; build one for this length "
-        "(B and H may be 1)",
-        s, scores);
+    require<ShapeError>(Lq == s[2] && Lk == s[3] && (s[0] == 1 || B == s[0]) && (s[1] == 1 || H == s[1]),
+                        "flex_attention: a block mask built for {} met scores of {}; build one for this length "
+                        "(B and H may be 1)",
+                        s, scores);
   }
   if (score == nullptr || B == 0 || H == 0 || Lq == 0 || Lk == 0) return;
   const NoCapturedReads<T> watch;  // on this thread, which knows the tapes

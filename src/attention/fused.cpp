@@ -21,22 +21,19 @@ namespace tapehead::detail {
 namespace {
 
 // Strides over (…, rows, elements): heads are the axis before, the batch the one before that.
-template <class E>
-kernels::HeadsView<E> by_strides(E* data, const Strides& strides) {
+template <class E> kernels::HeadsView<E> by_strides(E* data, const Strides& strides) {
   const int rank = strides.rank();
   return {data, rank > 3 ? strides[rank - 4] : 0, rank > 2 ? strides[rank - 3] : 0, strides[rank - 2],
           strides[rank - 1]};
 }
 // x, broadcast to `whole`, as the kernel reads it.
-template <class E>
-kernels::HeadsView<const E> read(const Tensor<E>& x, const Shape& whole) {
+template <class E> kernels::HeadsView<const E> read(const Tensor<E>& x, const Shape& whole) {
   return by_strides<const E>(x.data(), broadcast_strides(x.shape(), x.strides(), whole));
 }
 
 // A result, and where the kernel writes it. Its layout is that of the input `like`: where the heads of that
 // were cut from rows, (L, H, d) seen as (H, L, d), so are those of the result, and merging them costs no copy.
-template <class T>
-class Output {
+template <class T> class Output {
  public:
   Output(const char* op, const Shape& shape, const Tensor<T>& like)
       : memory_(shape, op), shape_(shape), strides_(row_major(shape)) {
@@ -70,16 +67,14 @@ std::int64_t longest(const std::vector<std::int64_t>& starts) {
   return most;
 }
 // Sums in double as a tensor; `sums` moves on to those of the next one.
-template <class T>
-Tensor<T> rounded(const double*& sums, const Shape& shape) {
+template <class T> Tensor<T> rounded(const double*& sums, const Shape& shape) {
   Buffer<T> gradient(shape);
   for (std::int64_t i = 0; i < gradient.numel(); ++i) gradient[i] = static_cast<T>(*sums++);
   return gradient;
 }
 
 // The edits of one run of the kernel in their order, and the totals to which a backward run adds their gradients.
-template <class T>
-class Edits {
+template <class T> class Edits {
  public:
   Edits(const FlexFunctions<T>& functions, const AttentionOptions<T>& options, const Shape& scores) {
     if (functions.score) list.push_back(functions.score.get());
@@ -102,8 +97,7 @@ class Edits {
     } else {
       of_bias_.resize(static_cast<std::size_t>(bias.numel()));
     }
-    bias_.emplace(read(bias, scores), sizes, a.Hkv > 0 ? a.Hq / a.Hkv : 1,
-                  direct_ ? direct_->data() : nullptr);
+    bias_.emplace(read(bias, scores), sizes, a.Hkv > 0 ? a.Hq / a.Hkv : 1, direct_ ? direct_->data() : nullptr);
     totals.push_back(of_bias_.data());
   }
   Tensor<T> bias_gradient(const Shape& shape) {
@@ -123,16 +117,14 @@ class Edits {
   std::vector<double> of_bias_, bound_;
 };
 
-const Op fused_gradient_op{
-    "fused_attention_gradient", "dQ, dK, dV by tiles, the weights recomputed from m and l",
-    "none: the results are values", "(…, Lq, d_v) → (…, Lq, d) (…, Lk, d) (…, Lk, d_v)"};
+const Op fused_gradient_op{"fused_attention_gradient", "dQ, dK, dV by tiles, the weights recomputed from m and l",
+                           "none: the results are values", "(…, Lq, d_v) → (…, Lq, d) (…, Lk, d) (…, Lk, d_v)"};
 
 // One call of the kernel. It owns everything that its forward pass and its pullbacks read.
-template <class T>
-class FusedRun {
+template <class T> class FusedRun {
  public:
-  FusedRun(const Op& op, FusedInputs<T> inputs, const AttentionOptions<T>& options,
-           FlexFunctions<T> functions, Documents documents)
+  FusedRun(const Op& op, FusedInputs<T> inputs, const AttentionOptions<T>& options, FlexFunctions<T> functions,
+           Documents documents)
       : op_(op.name),
         in_(std::move(inputs)),
         options_(options),
@@ -168,8 +160,7 @@ class FusedRun {
     Buffer<T> max(column), sum(column), lse(column);
     const auto rows = [&](Buffer<T>& x) { return by_strides<T>(x.data(), row_major(column)); };
     const Edits<T> edits(functions_, options_, scores_shape_);
-    const kernels::TileCount tiles =
-        kernels::flash_forward(arguments(edits), out.from_head(0), {rows(max), rows(sum)});
+    const kernels::TileCount tiles = kernels::flash_forward(arguments(edits), out.from_head(0), {rows(max), rows(sum)});
 
     kernels::log_n(sum.numel(), sum.data(), lse.data());
     constexpr T inf = std::numeric_limits<T>::infinity();
@@ -201,8 +192,7 @@ class FusedRun {
     const Shape column = max_.shape();
     kernels::flash_backward(
         arguments(edits),
-        {read(out_, out_shape_), {read(max_, column), read(sum_, column)}, read(heads_first(dO), out_shape_)},
-        to);
+        {read(out_, out_shape_), {read(max_, column), read(sum_, column)}, read(heads_first(dO), out_shape_)}, to);
 
     const auto finished = [this](std::optional<Output<T>>& d, const Tensor<T>& x) {
       return d ? sum_to(rows_first(std::move(*d).tensor()), x.shape()) : Tensor<T>();
@@ -235,11 +225,10 @@ class FusedRun {
     } else {
       lead = kv_lead = broadcast_shapes(op_, lead, kv_lead);
     }
-    require<ShapeError>(
-        lead.rank() <= 2,
-        "{}: Q {}, K {}, V {}: {} axes in front of (L, d); the fused kernel takes batch and heads, "
-        "attention() any number",
-        op_, Q_.shape(), K_.shape(), V_.shape(), lead.rank());
+    require<ShapeError>(lead.rank() <= 2,
+                        "{}: Q {}, K {}, V {}: {} axes in front of (L, d); the fused kernel takes batch and heads, "
+                        "attention() any number",
+                        op_, Q_.shape(), K_.shape(), V_.shape(), lead.rank());
     args_.B = lead.rank() > 1 ? lead[0] : 1;
     args_.Hq = lead.rank() > 0 ? lead[lead.rank() - 1] : 1;
     args_.Hkv = kv_lead.rank() > 0 ? kv_lead[kv_lead.rank() - 1] : 1;
@@ -258,8 +247,7 @@ class FusedRun {
     const AttentionOptions<T>& o = options_;
     require<ValueError>(
         o.empty_rows == EmptyRows::zero,
-        "{}: EmptyRows::nan; the fused kernel gives 0 for a query with no key, attention() gives either",
-        op_);
+        "{}: EmptyRows::nan; the fused kernel gives 0 for a query with no key, attention() gives either", op_);
     if (o.bias) check_scores_operand(op_, "bias", o.bias->shape(), scores_shape_);
     if (o.mask) check_scores_operand(op_, "mask", o.mask->shape(), scores_shape_);
     if (o.sinks) sink_logits(op_, detach(*o.sinks), scores_shape_);
@@ -279,8 +267,7 @@ class FusedRun {
     kernels::FlashArgs<T> args = args_;
     args.q = read(Q_, q_shape_), args.k = read(K_, k_shape_), args.v = read(V_, v_shape_);
     args.edits = edits.list;
-    if (options_.keep_mask && args.dropout.p > 0)
-      args.dropout.keep = read(*options_.keep_mask, scores_shape_);
+    if (options_.keep_mask && args.dropout.p > 0) args.dropout.keep = read(*options_.keep_mask, scores_shape_);
     if (options_.sinks)  // a view: the elements belong to options_
       args.sinks = read(sink_logits(op_, detach(*options_.sinks), scores_shape_), scores_shape_);
     return args;
@@ -313,16 +300,16 @@ class FusedRun {
   kernels::FlashArgs<T> args_;                                    // arguments() adds the inputs
   Shape q_shape_, k_shape_, v_shape_, scores_shape_, out_shape_;  // broadcast; scores: (…, Lq, Lk)
   std::vector<bool> wanted_;                                      // which inputs_with_gradients() a tape knew
-  Tensor<T> out_, max_, sum_;  // of the forward pass; max and sum are (…, Lq, 1)
+  Tensor<T> out_, max_, sum_;                                     // of the forward pass; max and sum are (…, Lq, 1)
 };
 
 }  // namespace
 
 template <class T>
-Flash<T> run_fused(const Op& op, FusedInputs<T> inputs, const AttentionOptions<T>& options,
-                   FlexFunctions<T> functions, Documents documents) {
-  const auto run = std::make_shared<FusedRun<T>>(op, std::move(inputs), options, std::move(functions),
-                                                 std::move(documents));
+Flash<T> run_fused(const Op& op, FusedInputs<T> inputs, const AttentionOptions<T>& options, FlexFunctions<T> functions,
+                   Documents documents) {
+  const auto run =
+      std::make_shared<FusedRun<T>>(op, std::move(inputs), options, std::move(functions), std::move(documents));
   Flash<T> result = run->forward();
   const auto back = shared_run<T>([](const Tensor<T>& dO, const auto& r) { return r->gradients(dO); }, run);
   const std::vector<Tensor<T>> differentiable = run->inputs_with_gradients();
@@ -333,9 +320,9 @@ Flash<T> run_fused(const Op& op, FusedInputs<T> inputs, const AttentionOptions<T
   return result;
 }
 
-template Flash<float> run_fused(const Op&, FusedInputs<float>, const AttentionOptions<float>&,
-                                FlexFunctions<float>, Documents);
-template Flash<double> run_fused(const Op&, FusedInputs<double>, const AttentionOptions<double>&,
-                                 FlexFunctions<double>, Documents);
+template Flash<float> run_fused(const Op&, FusedInputs<float>, const AttentionOptions<float>&, FlexFunctions<float>,
+                                Documents);
+template Flash<double> run_fused(const Op&, FusedInputs<double>, const AttentionOptions<double>&, FlexFunctions<double>,
+                                 Documents);
 
 }  // namespace tapehead::detail

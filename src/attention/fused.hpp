@@ -10,8 +10,7 @@
 namespace tapehead::detail {
 
 /// Q, K and V. Where they are the heads of one tensor, side by side, that tensor as well: it then has the gradient.
-template <class T>
-struct FusedInputs {
+template <class T> struct FusedInputs {
   Tensor<T> Q, K, V;
   std::optional<Tensor<T>> qkv = {};
 };

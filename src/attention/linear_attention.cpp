@@ -23,48 +23,40 @@ namespace {
 // of a query do not change when φ(q), or the φ(k) of all its keys, are multiplied by one number. So φ is computed times
 // e^-shift, where the shift of a row is its largest element if that is below 0, else 0: (…, L, 1). It is a constant,
 // because no derivative depends on it.
-template <class T>
-Tensor<T> shift_of(const Tensor<T>& x) {
+template <class T> Tensor<T> shift_of(const Tensor<T>& x) {
   if (x.size(-1) == 0) return zeros<T>(x.shape().replaced(x.rank() - 1, 1));
   return clamp(max(detach(x), -1, true), std::numeric_limits<T>::lowest(), 0);
 }
 // The branch that is not chosen is kept finite, for the gradient's sake.
-template <class T>
-Tensor<T> feature(const Tensor<T>& x, const Tensor<T>& shift) {
+template <class T> Tensor<T> feature(const Tensor<T>& x, const Tensor<T>& shift) {
   return where(x > 0, x + 1, exp(clamp(x, -std::numeric_limits<T>::infinity(), 0) - shift));
 }
 
 // The largest shift of the keys that each query of a causal piece sees: (…, n, 1).
-template <class T>
-Tensor<T> largest_so_far(const Tensor<T>& shifts) {
+template <class T> Tensor<T> largest_so_far(const Tensor<T>& shifts) {
   const std::int64_t n = shifts.size(-2);
   const Tensor<T> rows = broadcast_to(mT(shifts), shifts.shape().replaced(shifts.rank() - 1, n));
   return max(masked_fill(rows, ~causal_mask(n), -std::numeric_limits<T>::infinity()), -1, true);
 }
 
-template <class T>
-Tensor<T> normalised(const Tensor<T>& weighted, const Tensor<T>& total) {
-  require<ValueError>(
-      total.numel() == 0 || min(detach(total)).item() != 0,
-      "linear_attention: the weights of a query underflow: no component of it has a feature above 0 "
-      "where one of its keys has; divide Q and K by a larger number");
+template <class T> Tensor<T> normalised(const Tensor<T>& weighted, const Tensor<T>& total) {
+  require<ValueError>(total.numel() == 0 || min(detach(total)).item() != 0,
+                      "linear_attention: the weights of a query underflow: no component of it has a feature above 0 "
+                      "where one of its keys has; divide Q and K by a larger number");
   return weighted / total;
 }
 
-template <class T>
-void check(const Tensor<T>& Q, const Tensor<T>& K, const Tensor<T>& V, bool causal) {
+template <class T> void check(const Tensor<T>& Q, const Tensor<T>& K, const Tensor<T>& V, bool causal) {
   const bool ranks = Q.rank() >= 2 && Q.rank() == K.rank() && Q.rank() == V.rank();
   const auto lead = [](const Tensor<T>& x) { return Shape(x.shape().begin(), x.shape().end() - 2); };
-  require<ShapeError>(
-      ranks && lead(Q) == lead(K) && lead(Q) == lead(V) && Q.size(-1) == K.size(-1) &&
-          K.size(-2) == V.size(-2) && (!causal || Q.size(-2) == K.size(-2)),
-      "linear_attention: Q {}, K {}, V {}; they must be (…, Lq, d), (…, Lk, d) and (…, Lk, d_v){}", Q.shape(),
-      K.shape(), V.shape(), causal ? ", and Lq = Lk where causal" : "");
+  require<ShapeError>(ranks && lead(Q) == lead(K) && lead(Q) == lead(V) && Q.size(-1) == K.size(-1) &&
+                          K.size(-2) == V.size(-2) && (!causal || Q.size(-2) == K.size(-2)),
+                      "linear_attention: Q {}, K {}, V {}; they must be (…, Lq, d), (…, Lk, d) and (…, Lk, d_v){}",
+                      Q.shape(), K.shape(), V.shape(), causal ? ", and Lq = Lk where causal" : "");
 }
 
 // Σ_j φ(k_j) v_jᵀ and Σ_j φ(k_j) over the keys so far, times e^-shift: (…, d, d_v), (…, 1, d) and (…, 1, 1).
-template <class T>
-struct Sums {
+template <class T> struct Sums {
   Tensor<T> kv, k, shift;
   Sums(const Tensor<T>& K, const Tensor<T>& V, const Tensor<T>& largest) : shift(largest) {
     const Tensor<T> features = feature(K, largest);
@@ -93,9 +85,7 @@ Tensor<T> linear_attention(const Tensor<T>& Q, const Tensor<T>& K, const Tensor<
   std::vector<Tensor<T>> out;
   std::optional<Sums<T>> before;
   for (std::int64_t at = 0; at < Q.size(-2); at += std::min(chunk, Q.size(-2) - at)) {
-    const auto part = [&](const Tensor<T>& x) {
-      return slice(x, -2, at, std::min(chunk, Q.size(-2) - at) + at);
-    };
+    const auto part = [&](const Tensor<T>& x) { return slice(x, -2, at, std::min(chunk, Q.size(-2) - at) + at); };
     const Tensor<T> q_i = part(q), k_i = part(K), v_i = part(V), shifts_i = part(shifts);
     Tensor<T> largest = largest_so_far(shifts_i);
     if (before) largest = maximum(largest, before->shift);
@@ -114,9 +104,9 @@ Tensor<T> linear_attention(const Tensor<T>& Q, const Tensor<T>& K, const Tensor<
   return cat(out, -2);
 }
 
-template Tensor<float> linear_attention(const Tensor<float>&, const Tensor<float>&, const Tensor<float>&,
-                                        bool, std::int64_t);
-template Tensor<double> linear_attention(const Tensor<double>&, const Tensor<double>&, const Tensor<double>&,
-                                         bool, std::int64_t);
+template Tensor<float> linear_attention(const Tensor<float>&, const Tensor<float>&, const Tensor<float>&, bool,
+                                        std::int64_t);
+template Tensor<double> linear_attention(const Tensor<double>&, const Tensor<double>&, const Tensor<double>&, bool,
+                                         std::int64_t);
 
 }  // namespace tapehead

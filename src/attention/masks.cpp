@@ -14,8 +14,7 @@ Tensor<bool> band(const char* op, std::int64_t Lq, std::int64_t Lk, Align align,
   Buffer<bool> mask({Lq, Lk}, op);
   const std::int64_t offset = align == Align::bottom_right ? Lk - Lq : 0;
   for (std::int64_t i = 0; i < Lq; ++i)
-    for (std::int64_t j = 0; j < Lk; ++j)
-      mask[i * Lk + j] = j - i - offset >= first && j - i - offset <= last;
+    for (std::int64_t j = 0; j < Lk; ++j) mask[i * Lk + j] = j - i - offset >= first && j - i - offset <= last;
   return mask;
 }
 
@@ -33,8 +32,8 @@ Tensor<bool> padding_mask(const std::vector<std::int64_t>& lengths, std::int64_t
   Buffer<bool> mask({B, 1, 1, L}, "padding_mask");
   for (std::int64_t b = 0; b < B; ++b) {
     const std::int64_t length = lengths[static_cast<std::size_t>(b)];
-    require<ValueError>(length >= 0 && length <= L,
-                        "padding_mask: length {} of sequence {}; it must be in 0 to {}", length, b, L);
+    require<ValueError>(length >= 0 && length <= L, "padding_mask: length {} of sequence {}; it must be in 0 to {}",
+                        length, b, L);
     for (std::int64_t j = 0; j < L; ++j) mask[b * L + j] = j < length;
   }
   return mask;
@@ -42,8 +41,7 @@ Tensor<bool> padding_mask(const std::vector<std::int64_t>& lengths, std::int64_t
 
 Tensor<bool> document_mask(const Tensor<std::int64_t>& ids) {
   require<ShapeError>(ids.rank() == 1 || ids.rank() == 2,
-                      "document_mask: ids of shape {}; give (L,) for one sequence or (B, L) for a batch",
-                      ids.shape());
+                      "document_mask: ids of shape {}; give (L,) for one sequence or (B, L) for a batch", ids.shape());
   const Tensor<bool> same = eq(unsqueeze(ids, -1), unsqueeze(ids, -2));
   return ids.rank() == 1 ? same : unsqueeze(same, 1);
 }
@@ -52,8 +50,7 @@ Tensor<bool> sliding_window_mask(std::int64_t L, std::int64_t window) {
   return sliding_window_mask(L, L, window, Align::top_left);
 }
 Tensor<bool> sliding_window_mask(std::int64_t Lq, std::int64_t Lk, std::int64_t window, Align align) {
-  require<ValueError>(window >= 1,
-                      "sliding_window_mask: window {}; it counts the query's own key, so it is at least 1",
+  require<ValueError>(window >= 1, "sliding_window_mask: window {}; it counts the query's own key, so it is at least 1",
                       window);
   return band("sliding_window_mask", Lq, Lk, align, 1 - window, 0);
 }

@@ -20,8 +20,7 @@ thread_local std::optional<Backend> last;
 
 // How many live tapes would record this call: with two, its gradients are to be differentiated again.
 template <class T>
-int tapes_that_know(const Tensor<T>& q, const Tensor<T>& k, const Tensor<T>& v,
-                    const AttentionOptions<T>& o) {
+int tapes_that_know(const Tensor<T>& q, const Tensor<T>& k, const Tensor<T>& v, const AttentionOptions<T>& o) {
   int count = 0;
   for (const Tape<T>* tape = Tape<T>::innermost(); tape != nullptr; tape = tape->outer())
     count += !tape->suspended() && (tape->knows(q) || tape->knows(k) || tape->knows(v) ||
@@ -39,8 +38,7 @@ std::string reason_against(Backend backend, const Tensor<T>& q, const Tensor<T>&
     return fmt::format("rank {}: the fused kernel takes (L, d) with at most batch and heads in front", rank);
   if (const int tapes = tapes_that_know(q, k, v, options); tapes > 1)
     return fmt::format("{} tapes know the inputs, and the fused kernel has no second derivative", tapes);
-  if (options.empty_rows == EmptyRows::nan)
-    return "EmptyRows::nan: the fused kernel gives 0 for a query with no key";
+  if (options.empty_rows == EmptyRows::nan) return "EmptyRows::nan: the fused kernel gives 0 for a query with no key";
   if (backend == Backend::flex && options.dropout_p > 0) return "dropout: flex_attention has none";
   return "";
 }
@@ -60,8 +58,7 @@ const char* backend_name(Backend backend) {
 }
 
 sdpa_kernel::sdpa_kernel(std::vector<Backend> backends) {
-  require<ValueError>(!backends.empty(),
-                      "sdpa_kernel: an empty list; name at least one of math, flash, flex");
+  require<ValueError>(!backends.empty(), "sdpa_kernel: an empty list; name at least one of math, flash, flex");
   before_ = std::exchange(allowed, std::move(backends));
 }
 sdpa_kernel::~sdpa_kernel() { allowed = std::move(before_); }
@@ -82,10 +79,9 @@ Tensor<T> dispatch_attention(const Tensor<T>& q, const Tensor<T>& k, const Tenso
         "call:{}",
         q.shape(), k.shape(), v.shape(), reasons);
   }
-  Tensor<T> out = *backend == Backend::math ? attention(q, k, v, options).out
-                  : *backend == Backend::flash
-                      ? flash_attention(q, k, v, options).out
-                      : flex_attention(q, k, v, NoScoreMod{}, NoMaskMod{}, options).out;
+  Tensor<T> out = *backend == Backend::math    ? attention(q, k, v, options).out
+                  : *backend == Backend::flash ? flash_attention(q, k, v, options).out
+                                               : flex_attention(q, k, v, NoScoreMod{}, NoMaskMod{}, options).out;
   last = backend;
   return out;
 }
@@ -109,8 +105,8 @@ std::string explain_sdpa(const Tensor<T>& q, const Tensor<T>& k, const Tensor<T>
                          const SdpaOptions<std::type_identity_t<T>>& given) {
   const AttentionOptions<T> options = given;
   const std::optional<Backend> chosen = choose(q, k, v, options);
-  std::string table = fmt::format("scaled_dot_product_attention: q {}, k {}, v {}\n", q.shape().str(),
-                                  k.shape().str(), v.shape().str());
+  std::string table = fmt::format("scaled_dot_product_attention: q {}, k {}, v {}\n", q.shape().str(), k.shape().str(),
+                                  v.shape().str());
   for (Backend backend : allowed) {
     const std::string reason = reason_against(backend, q, k, v, options);
     table += fmt::format("  {:5}  {}\n", backend_name(backend),
@@ -124,13 +120,11 @@ std::string explain_sdpa(const Tensor<T>& q, const Tensor<T>& k, const Tensor<T>
   return table;
 }
 
-#define TAPEHEAD_SDPA(T)                                                                      \
-  template Tensor<T> dispatch_attention(const Tensor<T>&, const Tensor<T>&, const Tensor<T>&, \
-                                        const AttentionOptions<T>&);                          \
-  template Tensor<T> dispatch_attention_qkvpacked(const Tensor<T>&, std::int64_t,             \
-                                                  const AttentionOptions<T>&);                \
-  template std::string explain_sdpa(const Tensor<T>&, const Tensor<T>&, const Tensor<T>&,     \
-                                    const SdpaOptions<T>&);
+#define TAPEHEAD_SDPA(T)                                                                                       \
+  template Tensor<T> dispatch_attention(const Tensor<T>&, const Tensor<T>&, const Tensor<T>&,                  \
+                                        const AttentionOptions<T>&);                                           \
+  template Tensor<T> dispatch_attention_qkvpacked(const Tensor<T>&, std::int64_t, const AttentionOptions<T>&); \
+  template std::string explain_sdpa(const Tensor<T>&, const Tensor<T>&, const Tensor<T>&, const SdpaOptions<T>&);
 TAPEHEAD_SDPA(float)
 TAPEHEAD_SDPA(double)
 

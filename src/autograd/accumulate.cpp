@@ -12,22 +12,18 @@ namespace tapehead {
 using detail::recorded;
 
 const Op add_op{"add", "c = a + b", "da = dc, db = dc", "broadcast"};
-template <class T>
-Tensor<T> add(const Tensor<T>& a, const Tensor<T>& b) {
-  auto c = detail::map<T>(
-      "add", a, b, [](T x, T y) { return detail::wrapped(x, y, [](auto u, auto v) { return u + v; }); });
+template <class T> Tensor<T> add(const Tensor<T>& a, const Tensor<T>& b) {
+  auto c =
+      detail::map<T>("add", a, b, [](T x, T y) { return detail::wrapped(x, y, [](auto u, auto v) { return u + v; }); });
   return recorded(add_op, std::move(c), wrt(a, [](const auto& dc) { return dc; }),
                   wrt(b, [](const auto& dc) { return dc; }));
 }
 
-const Op sum_to_op{"sum_to", "y = x summed to a smaller shape", "dx = dy, repeated",
-                   "the shape that is given"};
-template <class T>
-Real<T> sum_to(const Tensor<T>& x, const Shape& shape) {
+const Op sum_to_op{"sum_to", "y = x summed to a smaller shape", "dx = dy, repeated", "the shape that is given"};
+template <class T> Real<T> sum_to(const Tensor<T>& x, const Shape& shape) {
   if (x.shape() == shape) return x;
   require<ShapeError>(broadcasts_to(shape, x.shape()),
-                      "sum_to: shape {} cannot be summed to {}, which does not broadcast to it", x.shape(),
-                      shape);
+                      "sum_to: shape {} cannot be summed to {}, which does not broadcast to it", x.shape(), shape);
   kernels::FoldAxes axes;
   const int lead = x.rank() - shape.rank();
   for (int axis = 0; axis < x.rank(); ++axis) {
@@ -49,13 +45,11 @@ Real<T> sum_to(const Tensor<T>& x, const Shape& shape) {
 
 // backward() sums the gradient of a broadcast tensor to the tensor's own shape, so the pullback has nothing to do.
 const Op broadcast_to_op{"broadcast_to", "y = x repeated along axes of size 1", "dx = dy summed over them"};
-template <class E>
-Tensor<E> broadcast_to(const Tensor<E>& x, const Shape& shape) {
-  require<ShapeError>(
-      broadcasts_to(x.shape(), shape),
-      "broadcast_to: shape {} does not broadcast to {}; aligned from the right, each size must be "
-      "equal, or 1 in the tensor",
-      x.shape(), shape);
+template <class E> Tensor<E> broadcast_to(const Tensor<E>& x, const Shape& shape) {
+  require<ShapeError>(broadcasts_to(x.shape(), shape),
+                      "broadcast_to: shape {} does not broadcast to {}; aligned from the right, each size must be "
+                      "equal, or 1 in the tensor",
+                      x.shape(), shape);
   shape.numel("broadcast_to");
   return recorded(broadcast_to_op, x.view(shape, broadcast_strides(x.shape(), x.strides(), shape), x.data()),
                   wrt(x, [](const auto& dy) { return dy; }));

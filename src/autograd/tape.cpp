@@ -18,8 +18,7 @@ std::vector<const Op*>& operations() {
 }
 }  // namespace
 
-Op::Op(const char* op_name, const char* op_formula, const char* op_pullback, const char* op_shapes,
-       const char* op_file)
+Op::Op(const char* op_name, const char* op_formula, const char* op_pullback, const char* op_shapes, const char* op_file)
     : name(op_name), formula(op_formula), pullback(op_pullback), shapes(op_shapes), file(op_file) {
   operations().push_back(this);
 }
@@ -45,8 +44,7 @@ void* Arena::take(std::size_t bytes) {
 void Arena::grow(std::size_t bytes) {
   constexpr std::size_t first = 4096,
                         largest = 65'536;  // a small tape stays small; chunks come from the kept blocks
-  const std::size_t size =
-      std::max(bytes + 64, chunk_ == nullptr ? first : std::min(largest, 2 * chunk_->bytes));
+  const std::size_t size = std::max(bytes + 64, chunk_ == nullptr ? first : std::min(largest, 2 * chunk_->bytes));
   chunk_ = new (allocate(size)) Chunk{chunk_, size};
   next_ = reinterpret_cast<char*>(chunk_) + 64;
   end_ = reinterpret_cast<char*>(chunk_) + size;
@@ -54,51 +52,38 @@ void Arena::grow(std::size_t bytes) {
 
 }  // namespace detail
 
-template <class T>
-const Tensor<T>& Gradients<T>::operator[](const Tensor<T>& x) const& {
+template <class T> const Tensor<T>& Gradients<T>::operator[](const Tensor<T>& x) const& {
   const auto at = std::lower_bound(by_id_.begin(), by_id_.end(), x.id(),
                                    [](const auto& entry, std::int64_t id) { return entry.first < id; });
-  require<GradientError>(
-      at != by_id_.end() && at->first == x.id(),
-      "gradients: a tensor of shape {} was not watched; call tape.watch(x) on it before it is used "
-      "(also on a result, to keep its gradient), and ask with that same tensor",
-      x.shape());
+  require<GradientError>(at != by_id_.end() && at->first == x.id(),
+                         "gradients: a tensor of shape {} was not watched; call tape.watch(x) on it before it is used "
+                         "(also on a result, to keep its gradient), and ask with that same tensor",
+                         x.shape());
   return at->second;
 }
 
-template <class T>
-const Tape<T>& Gradients<T>::tape() const {
+template <class T> const Tape<T>& Gradients<T>::tape() const {
   for (const Tape<T>* tape = Tape<T>::innermost(); tape != nullptr; tape = tape->outer())
     if (tape == tape_ && tape->first_id_ == tape_id_) return *tape;
-  raise<GradientError>(
-      "gradients: the tape they came by is gone (or on another thread); look at them while it lives");
+  raise<GradientError>("gradients: the tape they came by is gone (or on another thread); look at them while it lives");
 }
 
-template <class T>
-constinit thread_local Tape<T>* Tape<T>::innermost_ = nullptr;
-template <class T>
-constinit thread_local std::vector<Tensor<T>>* Tape<T>::shared_ = nullptr;
+template <class T> constinit thread_local Tape<T>* Tape<T>::innermost_ = nullptr;
+template <class T> constinit thread_local std::vector<Tensor<T>>* Tape<T>::shared_ = nullptr;
 
-template <class T>
-Tape<T>::Tape() : outer_(innermost_), first_id_(detail::next_id()) {
-  innermost_ = this;
-}
+template <class T> Tape<T>::Tape() : outer_(innermost_), first_id_(detail::next_id()) { innermost_ = this; }
 
-template <class T>
-Tape<T>::~Tape() {
+template <class T> Tape<T>::~Tape() {
   Tape** link = &innermost_;
   while (*link != nullptr && *link != this) link = &(*link)->outer_;
   if (*link == this) *link = outer_;
-  for (const Watched& w : watched_)
-    w.tensor.header().storage->watchers.fetch_sub(1, std::memory_order_relaxed);
+  for (const Watched& w : watched_) w.tensor.header().storage->watchers.fetch_sub(1, std::memory_order_relaxed);
   for (const detail::Node<T>& node : nodes_)
-    for (detail::Edge<T>* edge = node.edges; edge != nullptr;)
-      std::destroy_at(std::exchange(edge, edge->next));
+    for (detail::Edge<T>* edge = node.edges; edge != nullptr;) std::destroy_at(std::exchange(edge, edge->next));
 }
 
 // Tensors made since the tape began are found by index, older ones in the short sorted list of those watched.
-template <class T>
-int Tape<T>::find(const Tensor<T>& x) const {
+template <class T> int Tape<T>::find(const Tensor<T>& x) const {
   const std::int64_t since = x.id() - first_id_;
   int node = -1;
   if (since >= 0) {
@@ -115,10 +100,8 @@ int Tape<T>::find(const Tensor<T>& x) const {
 }
 
 // Whether all elements of `part` lie between the first and the last of `whole`, in the same storage.
-template <class T>
-bool lies_within(const Tensor<T>& part, const Tensor<T>& whole) {
-  if (part.header().storage != whole.header().storage || part.numel() == 0 || whole.numel() == 0)
-    return false;
+template <class T> bool lies_within(const Tensor<T>& part, const Tensor<T>& whole) {
+  if (part.header().storage != whole.header().storage || part.numel() == 0 || whole.numel() == 0) return false;
   const auto range = [](const Tensor<T>& x) {
     const T *first = x.data(), *last = x.data();
     for (int axis = 0; axis < x.rank(); ++axis) {
@@ -132,8 +115,7 @@ bool lies_within(const Tensor<T>& part, const Tensor<T>& whole) {
 
 // A view taken before its base was watched shares the base's elements and none of its records: the gradient
 // through it would be lost without a word.
-template <class T>
-void Tape<T>::check_stale_view(const Tensor<T>& x) const {
+template <class T> void Tape<T>::check_stale_view(const Tensor<T>& x) const {
   if (x.header().detached) return;
   for (const Watched& w : watched_)
     if (x.id() < w.since && lies_within(x, w.tensor))
@@ -144,14 +126,11 @@ void Tape<T>::check_stale_view(const Tensor<T>& x) const {
 }
 
 // Two names (or two places of a list) for one tensor would silently share its gradient.
-template <class T>
-void Tape<T>::check_distinct(const Named<T>* first, const Named<T>* last) const {
+template <class T> void Tape<T>::check_distinct(const Named<T>* first, const Named<T>* last) const {
   const auto refuse = [](const std::string& a, const std::string& b) {
     raise<GradientError>("watch: {} and {} are one tensor; give each its own with clone()", a, b);
   };
-  const auto called = [&](const Named<T>* x) {
-    return x->name.empty() ? fmt::format("list[{}]", x - first) : x->name;
-  };
+  const auto called = [&](const Named<T>* x) { return x->name.empty() ? fmt::format("list[{}]", x - first) : x->name; };
   for (const Named<T>* x = first; x != last; ++x) {
     for (const Named<T>* before = first; before != x; ++before)
       if (before->tensor.id() == x->tensor.id()) refuse(called(before), called(x));
@@ -161,17 +140,14 @@ void Tape<T>::check_distinct(const Named<T>* first, const Named<T>* last) const 
   }
 }
 
-template <class T>
-void Tape<T>::watch(const std::vector<Tensor<T>>& list, const std::string& name) {
+template <class T> void Tape<T>::watch(const std::vector<Tensor<T>>& list, const std::string& name) {
   std::vector<Named<T>> named(list.begin(), list.end());
-  for (std::size_t i = 0; i < list.size() && !name.empty(); ++i)
-    named[i].name = fmt::format("{}[{}]", name, i);
+  for (std::size_t i = 0; i < list.size() && !name.empty(); ++i) named[i].name = fmt::format("{}[{}]", name, i);
   check_distinct(named.data(), named.data() + named.size());
   watch(named);
 }
 
-template <class T>
-void Tape<T>::watch_one(const Named<T>& x) {
+template <class T> void Tape<T>::watch_one(const Named<T>& x) {
   require<GradientError>(x.tensor.header().storage != nullptr,
                          "watch: a default tensor has no elements to differentiate by");
   int node = find(x.tensor);
@@ -189,8 +165,7 @@ void Tape<T>::watch_one(const Named<T>& x) {
 }
 
 // Adds a node, and notes that it stands for x, which this tape does not know yet.
-template <class T>
-int Tape<T>::enter(const Op* op, const Tensor<T>& x) {
+template <class T> int Tape<T>::enter(const Op* op, const Tensor<T>& x) {
   require<Error>(nodes_.size() < static_cast<std::size_t>(std::numeric_limits<int>::max()),
                  "tape: more than 2^31 - 1 records; use a shorter tape");
   const Shape& shape = x.shape();
@@ -199,8 +174,8 @@ int Tape<T>::enter(const Op* op, const Tensor<T>& x) {
   if (!nodes_.empty() && nodes_.back().shape() == shape) {
     node.sizes = nodes_.back().sizes;
   } else {
-    auto* sizes = static_cast<std::int64_t*>(
-        arena_.take(static_cast<std::size_t>(shape.rank()) * sizeof(std::int64_t)));
+    auto* sizes =
+        static_cast<std::int64_t*>(arena_.take(static_cast<std::size_t>(shape.rank()) * sizeof(std::int64_t)));
     node.sizes = std::copy(shape.begin(), shape.end(), sizes) - shape.rank();
   }
   nodes_.push_back(node);
@@ -218,33 +193,28 @@ int Tape<T>::enter(const Op* op, const Tensor<T>& x) {
   return node_of_[since] = made;
 }
 
-template <class T>
-void Tape<T>::connect(int node, detail::Edge<T>* edge) {
+template <class T> void Tape<T>::connect(int node, detail::Edge<T>* edge) {
   detail::Edge<T>** link = &nodes_[static_cast<std::size_t>(node)].edges;
   while (*link != nullptr) link = &(*link)->next;
   *link = edge;
 }
 
-template <class T>
-const std::string& Tape<T>::name(std::int64_t i) const {
+template <class T> const std::string& Tape<T>::name(std::int64_t i) const {
   static const std::string none;
   const int kept = node(i).kept;
   return kept >= 0 ? watched_[static_cast<std::size_t>(kept)].name : none;
 }
 
-template <class T>
-Gradients<T> Tape<T>::backward(const Tensor<T>& y) const {
-  require<GradientError>(
-      y.numel() == 1,
-      "backward: the output has shape {}; only one element has a gradient on its own: give the "
-      "gradient that arrives, backward(y, dy), or sum(y) first",
-      y.shape());
+template <class T> Gradients<T> Tape<T>::backward(const Tensor<T>& y) const {
+  require<GradientError>(y.numel() == 1,
+                         "backward: the output has shape {}; only one element has a gradient on its own: give the "
+                         "gradient that arrives, backward(y, dy), or sum(y) first",
+                         y.shape());
   return backward(y, ones_like(y));
 }
 
 // The error names its cause and the right call, as far as the tape can tell.
-template <class T>
-void Tape<T>::raise_unknown(const Tensor<T>& y) const {
+template <class T> void Tape<T>::raise_unknown(const Tensor<T>& y) const {
   const char* cause =
       "nothing that was watched went into it (detach() and other threads stop recording); compute it from "
       "the very tensors that tape.watch() was given";
@@ -260,11 +230,10 @@ void Tape<T>::raise_unknown(const Tensor<T>& y) const {
   raise<GradientError>("backward: the output of shape {} is not on this tape: {}", y.shape(), cause);
 }
 
-template <class T>
-Gradients<T> Tape<T>::backward(const Tensor<T>& y, const Tensor<T>& dy) const {
+template <class T> Gradients<T> Tape<T>::backward(const Tensor<T>& y, const Tensor<T>& dy) const {
   require<ShapeError>(dy.shape() == y.shape(),
-                      "backward: the arriving gradient has shape {}, the output {}; they must be equal",
-                      dy.shape(), y.shape());
+                      "backward: the arriving gradient has shape {}, the output {}; they must be equal", dy.shape(),
+                      y.shape());
   const int from = find(y);
   if (from < 0) raise_unknown(y);
   walked_ = true;
@@ -290,8 +259,7 @@ Gradients<T> Tape<T>::backward(const Tensor<T>& y, const Tensor<T>& dy) const {
 
 // for (record : reversed(tape)) pass its gradient on to its inputs.
 template <class T>
-void Tape<T>::replay(int from, const Tensor<T>& dy,
-                     const std::function<void(int, const Tensor<T>&)>& visit) const {
+void Tape<T>::replay(int from, const Tensor<T>& dy, const std::function<void(int, const Tensor<T>&)>& visit) const {
   struct Suspend {
     bool& flag;
     bool before = std::exchange(flag, true);
@@ -317,8 +285,7 @@ void Tape<T>::replay(int from, const Tensor<T>& dy,
         Tensor<T> part = sum_to(edge->pull(gradient[i]), nodes_[into].shape());
         gradient[into] = arrived(gradient[into]) ? add(gradient[into], part) : std::move(part);
       } catch (const Error& error) {
-        raise<GradientError>("backward: in record {} ({}, shape {}): {}", i, node.op->name, node.shape(),
-                             error.what());
+        raise<GradientError>("backward: in record {} ({}, shape {}): {}", i, node.op->name, node.shape(), error.what());
       }
     }
     suspend.shared.clear();
@@ -327,18 +294,15 @@ void Tape<T>::replay(int from, const Tensor<T>& dy,
   }
 }
 
-template <class T>
-Tape<T>::Paused::Paused() {
+template <class T> Tape<T>::Paused::Paused() {
   for (const Tape* tape = innermost_; tape != nullptr; tape = tape->outer_)
     if (!std::exchange(tape->suspended_, true)) paused_.push_back(tape);
 }
-template <class T>
-Tape<T>::Paused::~Paused() {
+template <class T> Tape<T>::Paused::~Paused() {
   for (const Tape* tape : paused_) tape->suspended_ = false;
 }
 
-template <class T>
-bool is_recorded(const Tensor<T>& x) {
+template <class T> bool is_recorded(const Tensor<T>& x) {
   for (const Tape<T>* tape = Tape<T>::innermost(); tape != nullptr; tape = tape->outer())
     if (!tape->suspended() && tape->knows(x)) return true;
   return false;

@@ -18,7 +18,6 @@ struct Record {
   std::string head() const;
 };
 
-template <class T>
-std::vector<Record> records_of(const Tape<T>& tape);
+template <class T> std::vector<Record> records_of(const Tape<T>& tape);
 
 }  // namespace tapehead::detail

@@ -20,8 +20,7 @@ std::string Record::head() const {
   return name.empty() || made.empty() ? name + made : name + " = " + made;
 }
 
-template <class T>
-std::vector<Record> detail::records_of(const Tape<T>& tape) {
+template <class T> std::vector<Record> detail::records_of(const Tape<T>& tape) {
   std::vector<Record> records;
   for (std::int64_t i = 0; i < tape.size(); ++i) {
     const Node<T>& node = tape.node(i);
@@ -35,8 +34,7 @@ std::vector<Record> detail::records_of(const Tape<T>& tape) {
 namespace {
 
 // Σ x ⊙ y
-template <class T>
-double inner(const Tensor<T>& x, const Tensor<T>& y) {
+template <class T> double inner(const Tensor<T>& x, const Tensor<T>& y) {
   const std::vector<T> a = x.to_vector(), b = y.to_vector();
   double total = 0;
   for (std::size_t i = 0; i < a.size(); ++i) total += static_cast<double>(a[i]) * static_cast<double>(b[i]);
@@ -73,8 +71,7 @@ std::string bytes_text(std::size_t bytes) {
 
 // The blocks of memory that pullbacks keep alive, with their sizes in bytes.
 using Held = std::map<const detail::Storage*, std::size_t>;
-template <class T>
-Held held_by(const detail::Node<T>& node) {
+template <class T> Held held_by(const detail::Node<T>& node) {
   Held held;
   for (const detail::Edge<T>* edge = node.edges; edge != nullptr; edge = edge->next)
     edge->each_saved([&](const detail::Header& header) {
@@ -98,8 +95,7 @@ std::string printed(const std::vector<Record>& records, const std::vector<Held>&
                     const std::map<std::size_t, double>* norms) {
   constexpr std::size_t shown = 100;
   const std::size_t n = records.size();
-  std::vector<std::vector<std::string>> rows{
-      {"#", "operation", "formula", "inputs", "name", "shape", "saves"}};
+  std::vector<std::vector<std::string>> rows{{"#", "operation", "formula", "inputs", "name", "shape", "saves"}};
   if (norms != nullptr) rows[0].push_back("|gradient|");
   Held all;
   for (std::size_t i = 0; i < n; ++i) {
@@ -114,15 +110,12 @@ std::string printed(const std::vector<Record>& records, const std::vector<Held>&
     rows.push_back({std::to_string(i), record.op != nullptr ? record.op->name : "watched",
                     record.op != nullptr ? record.op->formula : "", inputs, record.name, record.shape.str(),
                     held[i].empty() ? "" : bytes_text(total(held[i]))});
-    if (norms != nullptr)
-      rows.back().push_back(norms->count(i) != 0 ? fmt::format("{:.4g}", norms->at(i)) : "-");
+    if (norms != nullptr) rows.back().push_back(norms->count(i) != 0 ? fmt::format("{:.4g}", norms->at(i)) : "-");
   }
-  return table(rows, "rlllllrr") + fmt::format("{} records; {} kept alive in {} tensor{}\n", n,
-                                               bytes_text(total(all)), all.size(),
-                                               all.size() == 1 ? "" : "s");
+  return table(rows, "rlllllrr") + fmt::format("{} records; {} kept alive in {} tensor{}\n", n, bytes_text(total(all)),
+                                               all.size(), all.size() == 1 ? "" : "s");
 }
-template <class T>
-std::string printed(const Tape<T>& tape, const std::map<std::size_t, double>* norms) {
+template <class T> std::string printed(const Tape<T>& tape, const std::map<std::size_t, double>* norms) {
   std::vector<Held> held;
   for (std::int64_t i = 0; i < tape.size(); ++i) held.push_back(held_by(tape.node(i)));
   return printed(records_of(tape), held, norms);
@@ -130,16 +123,11 @@ std::string printed(const Tape<T>& tape, const std::map<std::size_t, double>* no
 
 }  // namespace
 
-template <class T>
-std::string Tape<T>::print() const {
-  return printed(*this, nullptr);
-}
+template <class T> std::string Tape<T>::print() const { return printed(*this, nullptr); }
 
-template <class T>
-std::string Tape<T>::print(const Gradients<T>& grad) const {
-  require<GradientError>(
-      &grad.tape() == this,
-      "print: these gradients belong to another tape; print the tape whose backward() made them");
+template <class T> std::string Tape<T>::print(const Gradients<T>& grad) const {
+  require<GradientError>(&grad.tape() == this,
+                         "print: these gradients belong to another tape; print the tape whose backward() made them");
   const Paused paused;
   std::map<std::size_t, double> norms;
   replay(grad.from(), grad.dy(), [&](int i, const Tensor<T>& gradient) {
@@ -151,20 +139,17 @@ std::string Tape<T>::print(const Gradients<T>& grad) const {
 namespace {
 
 // A part of the gradient at a record, and the watched results that it passed: record numbers, the last one first.
-template <class T>
-struct Part {
+template <class T> struct Part {
   std::vector<int> passed;
   Tensor<T> gradient;
 };
 
 void check_number(std::size_t routes) {
   require<ValueError>(
-      routes < 256,
-      "explain: more than 256 routes; watch fewer of the results on the way, or ask for Routes::by_use");
+      routes < 256, "explain: more than 256 routes; watch fewer of the results on the way, or ask for Routes::by_use");
 }
 
-template <class T>
-void add(std::vector<Part<T>>& parts, std::vector<int> passed, Tensor<T> gradient) {
+template <class T> void add(std::vector<Part<T>>& parts, std::vector<int> passed, Tensor<T> gradient) {
   for (Part<T>& part : parts)
     if (part.passed == passed) {
       part.gradient = tapehead::add(part.gradient, gradient);
@@ -208,15 +193,13 @@ std::string explained(const std::string& name, const Shape& shape, double norm,
 
 }  // namespace
 
-template <class T>
-Explanation<T> explain(const Gradients<T>& grad, const Tensor<T>& x, Routes how) {
+template <class T> Explanation<T> explain(const Gradients<T>& grad, const Tensor<T>& x, Routes how) {
   const Tape<T>& tape = grad.tape();
   const int at = tape.find(x), from = grad.from();
-  require<GradientError>(
-      at >= 0,
-      "explain: the tape does not know this tensor of shape {}; watch it, or ask for a tensor that "
-      "is computed from watched ones",
-      x.shape());
+  require<GradientError>(at >= 0,
+                         "explain: the tape does not know this tensor of shape {}; watch it, or ask for a tensor that "
+                         "is computed from watched ones",
+                         x.shape());
   const typename Tape<T>::Paused paused;
   const std::vector<Record> records = records_of(tape);
   const std::vector<char> depends = dependents(records, at);
@@ -237,8 +220,8 @@ Explanation<T> explain(const Gradients<T>& grad, const Tensor<T>& x, Routes how)
           std::vector<int> along(part.passed.rbegin(), part.passed.rend());
           if (along.empty() || along[0] != i) along.insert(along.begin(), i);
           const double norm = std::sqrt(inner(pulled, pulled));
-          const auto place = std::find_if(e.routes.begin(), e.routes.end(),
-                                          [&](const Route<T>& r) { return r.norm < norm; });
+          const auto place =
+              std::find_if(e.routes.begin(), e.routes.end(), [&](const Route<T>& r) { return r.norm < norm; });
           e.routes.insert(place, {path(records, at, ++nth, along), along, std::move(pulled), norm, 0});
         } else {
           std::vector<int> passed = part.passed;
@@ -253,8 +236,7 @@ Explanation<T> explain(const Gradients<T>& grad, const Tensor<T>& x, Routes how)
   return e;
 }
 
-template <class T>
-std::string Explanation<T>::text() const {
+template <class T> std::string Explanation<T>::text() const {
   std::vector<std::vector<std::string>> rows{{"norm", "share", "route"}};
   for (const Route<T>& r : routes)
     rows.push_back({fmt::format("{:.4g}", r.norm), fmt::format("{:.1f} %", 100 * r.share), r.path});

@@ -18,8 +18,7 @@ Shape rows_shape(const Shape& lead, std::int64_t n, std::int64_t width) {
 }
 
 // Whether no other tensor shows these elements.
-template <class T>
-bool unshared(const Tensor<T>& x) {
+template <class T> bool unshared(const Tensor<T>& x) {
   return x.header().owners.load(std::memory_order_acquire) == 1 &&
          x.header().storage->owners.load(std::memory_order_acquire) == 1;
 }
@@ -35,14 +34,13 @@ std::int64_t twice(std::int64_t window) {
 }  // namespace
 
 template <std::floating_point T>
-KVCache<T>::KVCache(const Shape& lead, std::int64_t capacity, std::int64_t key_width,
-                    std::int64_t value_width)
+KVCache<T>::KVCache(const Shape& lead, std::int64_t capacity, std::int64_t key_width, std::int64_t value_width)
     : lead_(lead) {
-  require<ShapeError>(lead.rank() <= max_rank - 2,
-                      "KVCache: leading axes {}; at most {} go before (length, width)", lead, max_rank - 2);
+  require<ShapeError>(lead.rank() <= max_rank - 2, "KVCache: leading axes {}; at most {} go before (length, width)",
+                      lead, max_rank - 2);
   require<ShapeError>(capacity >= 0 && key_width >= 0 && value_width >= 0,
-                      "KVCache: capacity {}, key width {}, value width {}; none may be negative", capacity,
-                      key_width, value_width);
+                      "KVCache: capacity {}, key width {}, value width {}; none may be negative", capacity, key_width,
+                      value_width);
   make_rows(capacity, key_width, value_width > 0 ? value_width : key_width);
 }
 
@@ -54,16 +52,14 @@ void KVCache<T>::make_rows(std::int64_t capacity, std::int64_t key_width, std::i
   keys_ = std::move(keys), values_ = std::move(values), written_ = std::move(written);
 }
 
-template <std::floating_point T>
-Tensor<T> KVCache<T>::seen(const Tensor<T>& rows) const {
+template <std::floating_point T> Tensor<T> KVCache<T>::seen(const Tensor<T>& rows) const {
   return rows.view(rows_shape(lead_, length_, rows.size(-1)), rows.strides(), rows.data());
 }
 
 // Makes the rows length … end - 1 this cache's alone. They are already if nothing was written behind `length`,
 // because then no view shows them. Otherwise a copy of this cache wrote there, or this one did before it was
 // truncated: views may show those rows, so all rows move.
-template <std::floating_point T>
-void KVCache<T>::claim(std::int64_t end) {
+template <std::floating_point T> void KVCache<T>::claim(std::int64_t end) {
   std::int64_t expected = length_;
   if (written_->compare_exchange_strong(expected, end)) return;
   if (unshared(keys_) && unshared(values_)) return written_->store(end);
@@ -74,8 +70,7 @@ void KVCache<T>::claim(std::int64_t end) {
   written_->store(end);
 }
 
-template <std::floating_point T>
-void KVCache<T>::append(const Tensor<T>& k, const Tensor<T>& v) {
+template <std::floating_point T> void KVCache<T>::append(const Tensor<T>& k, const Tensor<T>& v) {
   const std::int64_t n = detail::new_rows("KVCache.append", k, v, lead_, key_width(), value_width());
   require<ValueError>(
       n <= capacity() - length_,
@@ -90,10 +85,9 @@ void KVCache<T>::append(const Tensor<T>& k, const Tensor<T>& v) {
   length_ += n;
 }
 
-template <std::floating_point T>
-void KVCache<T>::truncate(std::int64_t length) {
-  require<ValueError>(length >= 0 && length <= length_,
-                      "KVCache.truncate: to {} tokens of {}; it must be 0 to {}", length, length_, length_);
+template <std::floating_point T> void KVCache<T>::truncate(std::int64_t length) {
+  require<ValueError>(length >= 0 && length <= length_, "KVCache.truncate: to {} tokens of {}; it must be 0 to {}",
+                      length, length_, length_);
   length_ = length;
 }
 
@@ -133,18 +127,14 @@ SlidingKVCache<T>::SlidingKVCache(const Shape& lead, std::int64_t window, std::i
                                   std::int64_t value_width)
     : window_(window), rows_(lead, twice(window), key_width, value_width) {}
 
-template <std::floating_point T>
-void SlidingKVCache<T>::append(const Tensor<T>& k, const Tensor<T>& v) {
+template <std::floating_point T> void SlidingKVCache<T>::append(const Tensor<T>& k, const Tensor<T>& v) {
   const std::int64_t n =
       detail::new_rows("SlidingKVCache.append", k, v, rows_.lead(), rows_.key_width(), rows_.value_width());
   if (n == 0) return;
-  const std::int64_t before =
-      std::min(window_ - 1, rows_.length());  // the first of the new tokens sees these
+  const std::int64_t before = std::min(window_ - 1, rows_.length());  // the first of the new tokens sees these
   if (rows_.length() + n > rows_.capacity()) {
     KVCache<T> moved(rows_.lead(), std::max(2 * window_, before + n), rows_.key_width(), rows_.value_width());
-    const auto tail = [&](const Tensor<T>& x) {
-      return slice(x, -2, rows_.length() - before, rows_.length());
-    };
+    const auto tail = [&](const Tensor<T>& x) { return slice(x, -2, rows_.length() - before, rows_.length()); };
     moved.append(tail(rows_.keys()), tail(rows_.values()));
     moved.append(k, v);
     rows_ = std::move(moved);
@@ -154,8 +144,7 @@ void SlidingKVCache<T>::append(const Tensor<T>& k, const Tensor<T>& v) {
   length_ += n, kept_ = before + n;
 }
 
-template <std::floating_point T>
-Tensor<T> SlidingKVCache<T>::last(const Tensor<T>& x) const {
+template <std::floating_point T> Tensor<T> SlidingKVCache<T>::last(const Tensor<T>& x) const {
   return slice(x, -2, x.size(-2) - kept_, x.size(-2));
 }
 

@@ -12,14 +12,13 @@ namespace tapehead {
 
 namespace {
 
-template <class Size>
-Size checked(Size size) {
+template <class Size> Size checked(Size size) {
   if (size.value_width == 0) size.value_width = size.key_width;
-  require<ShapeError>(size.blocks >= 0 && size.block_size >= 1 && size.heads >= 1 && size.key_width >= 1 &&
-                          size.value_width >= 1,
-                      "PagedKVCache: {} blocks of {} tokens, {} heads, keys of width {}, values of width "
-                      "{}; each must be 1 or more (blocks 0 or more)",
-                      size.blocks, size.block_size, size.heads, size.key_width, size.value_width);
+  require<ShapeError>(
+      size.blocks >= 0 && size.block_size >= 1 && size.heads >= 1 && size.key_width >= 1 && size.value_width >= 1,
+      "PagedKVCache: {} blocks of {} tokens, {} heads, keys of width {}, values of width "
+      "{}; each must be 1 or more (blocks 0 or more)",
+      size.blocks, size.block_size, size.heads, size.key_width, size.value_width);
   return size;
 }
 
@@ -35,44 +34,38 @@ PagedKVCache<T>::PagedKVCache(const Size& size)
   std::iota(free_.rbegin(), free_.rend(), std::int64_t{0});  // block 0 is taken first
 }
 
-template <std::floating_point T>
-const typename PagedKVCache<T>::Entry& PagedKVCache<T>::get(Sequence sequence) const {
+template <std::floating_point T> const typename PagedKVCache<T>::Entry& PagedKVCache<T>::get(Sequence sequence) const {
   const auto at = sequences_.find(sequence);
   require<IndexError>(at != sequences_.end(), "PagedKVCache: there is no sequence {}{}", sequence,
                       sequence >= 0 && sequence < next_ ? " any more: it was erased" : "; add() gives one");
   return at->second;
 }
 
-template <std::floating_point T>
-std::int64_t PagedKVCache<T>::holders(std::int64_t block) const {
-  require<IndexError>(block >= 0 && block < size_.blocks, "PagedKVCache: block {} of {}; blocks are 0 to {}",
-                      block, size_.blocks, size_.blocks - 1);
+template <std::floating_point T> std::int64_t PagedKVCache<T>::holders(std::int64_t block) const {
+  require<IndexError>(block >= 0 && block < size_.blocks, "PagedKVCache: block {} of {}; blocks are 0 to {}", block,
+                      size_.blocks, size_.blocks - 1);
   return holders_[static_cast<std::size_t>(block)].all;
 }
 
-template <std::floating_point T>
-std::vector<std::int64_t> PagedKVCache<T>::sequences() const {
+template <std::floating_point T> std::vector<std::int64_t> PagedKVCache<T>::sequences() const {
   std::vector<Sequence> all;
   for (const auto& entry : sequences_) all.push_back(entry.first);
   return all;
 }
 
-template <std::floating_point T>
-typename PagedKVCache<T>::Holders& PagedKVCache<T>::held(std::int64_t block) {
-  require<ValueError>(
-      holders(block) > 0,
-      "PagedKVCache: block {} is free; only a block that somebody holds can be shared or released", block);
+template <std::floating_point T> typename PagedKVCache<T>::Holders& PagedKVCache<T>::held(std::int64_t block) {
+  require<ValueError>(holders(block) > 0,
+                      "PagedKVCache: block {} is free; only a block that somebody holds can be shared or released",
+                      block);
   return holders_[static_cast<std::size_t>(block)];
 }
 
-template <std::floating_point T>
-void PagedKVCache<T>::retain(std::int64_t block) {
+template <std::floating_point T> void PagedKVCache<T>::retain(std::int64_t block) {
   Holders& h = held(block);
   ++h.all, ++h.retained;
 }
 
-template <std::floating_point T>
-void PagedKVCache<T>::release(std::int64_t block) {
+template <std::floating_point T> void PagedKVCache<T>::release(std::int64_t block) {
   Holders& h = held(block);
   require<ValueError>(h.retained > 0,
                       "PagedKVCache: block {} was not retained, so it cannot be released; the sequences "
@@ -82,29 +75,25 @@ void PagedKVCache<T>::release(std::int64_t block) {
 }
 
 // One holder fewer. free_ has room, because it held every block at the beginning.
-template <std::floating_point T>
-void PagedKVCache<T>::drop(std::int64_t block) {
+template <std::floating_point T> void PagedKVCache<T>::drop(std::int64_t block) {
   if (--held(block).all == 0) free_.push_back(block);
 }
 
-template <std::floating_point T>
-std::int64_t PagedKVCache<T>::take() {
+template <std::floating_point T> std::int64_t PagedKVCache<T>::take() {
   const std::int64_t block = free_.back();
   free_.pop_back();
   return holders_[static_cast<std::size_t>(block)].all = 1, block;
 }
 
-template <std::floating_point T>
-std::int64_t PagedKVCache<T>::blocks_for(std::int64_t tokens) const {
+template <std::floating_point T> std::int64_t PagedKVCache<T>::blocks_for(std::int64_t tokens) const {
   return tokens / size_.block_size + (tokens % size_.block_size != 0);
 }
 
-template <std::floating_point T>
-std::int64_t PagedKVCache<T>::fork(Sequence sequence, std::int64_t length) {
+template <std::floating_point T> std::int64_t PagedKVCache<T>::fork(Sequence sequence, std::int64_t length) {
   const Entry& from = get(sequence);
   require<ValueError>(length >= -1 && length <= from.length,
-                      "PagedKVCache.fork: the first {} tokens of sequence {}, which has {}; -1 means all",
-                      length, sequence, from.length);
+                      "PagedKVCache.fork: the first {} tokens of sequence {}, which has {}; -1 means all", length,
+                      sequence, from.length);
   const std::int64_t shared = length < 0 ? from.length : length;
   return adopt({from.blocks.begin(), from.blocks.begin() + blocks_for(shared)}, shared);
 }
@@ -121,18 +110,15 @@ std::int64_t PagedKVCache<T>::adopt(const std::vector<std::int64_t>& blocks, std
   return next_++;
 }
 
-template <std::floating_point T>
-void PagedKVCache<T>::erase(Sequence sequence) {
+template <std::floating_point T> void PagedKVCache<T>::erase(Sequence sequence) {
   for (std::int64_t block : get(sequence).blocks) drop(block);
   sequences_.erase(sequence);
 }
 
-template <std::floating_point T>
-std::int64_t PagedKVCache<T>::blocks_needed(Sequence sequence, std::int64_t n) const {
+template <std::floating_point T> std::int64_t PagedKVCache<T>::blocks_needed(Sequence sequence, std::int64_t n) const {
   const Entry& entry = get(sequence);
   const std::int64_t most = std::numeric_limits<std::int64_t>::max() - entry.length;
-  require<ValueError>(n >= 0 && n <= most, "PagedKVCache.blocks_needed: {} more tokens; it must be 0 to {}",
-                      n, most);
+  require<ValueError>(n >= 0 && n <= most, "PagedKVCache.blocks_needed: {} more tokens; it must be 0 to {}", n, most);
   const bool copies = n > 0 && entry.length % size_.block_size != 0 && holders(entry.blocks.back()) > 1;
   return blocks_for(entry.length + n) - blocks_for(entry.length) + (copies ? 1 : 0);
 }
@@ -192,15 +178,13 @@ void PagedKVCache<T>::write(const Tensor<T>& pool, const Entry& entry, const Ten
   });
 }
 
-template <std::floating_point T>
-Tensor<T> PagedKVCache<T>::gathered(Sequence sequence, const Tensor<T>& pool) const {
+template <std::floating_point T> Tensor<T> PagedKVCache<T>::gathered(Sequence sequence, const Tensor<T>& pool) const {
   const Entry& entry = get(sequence);
   const std::int64_t width = pool.size(-1);
   Buffer<T> out({size_.heads, entry.length, width}, "PagedKVCache");
   each_run(entry, 0, entry.length, [&](auto block, auto place, auto at, auto count) {
     for (std::int64_t h = 0; h < size_.heads; ++h)
-      std::copy_n(rows(pool, block, h) + place * width, count * width,
-                  out.data() + (h * entry.length + at) * width);
+      std::copy_n(rows(pool, block, h) + place * width, count * width, out.data() + (h * entry.length + at) * width);
   });
   return out;
 }
@@ -223,10 +207,9 @@ Tensor<T> decode(const Tensor<T>& q, const PagedKVCache<T>& cache, std::int64_t 
                         [&] { return std::pair(cache.keys(sequence), cache.values(sequence)); });
 }
 
-#define TAPEHEAD_PAGED(T)                                                           \
-  template class PagedKVCache<T>;                                                   \
-  template Tensor<T> decode(const Tensor<T>&, const PagedKVCache<T>&, std::int64_t, \
-                            const AttentionOptions<T>&);
+#define TAPEHEAD_PAGED(T)         \
+  template class PagedKVCache<T>; \
+  template Tensor<T> decode(const Tensor<T>&, const PagedKVCache<T>&, std::int64_t, const AttentionOptions<T>&);
 TAPEHEAD_PAGED(float)
 TAPEHEAD_PAGED(double)
 

@@ -19,21 +19,18 @@ Tokens block_of(const Tokens& tokens, std::int64_t i, std::int64_t block_size) {
 
 }  // namespace
 
-template <std::floating_point T>
-PrefixTree<T>::~PrefixTree() {
+template <std::floating_point T> PrefixTree<T>::~PrefixTree() {
   for (std::int64_t block : blocks()) cache_.release(block);
 }
 
-template <std::floating_point T>
-std::vector<std::int64_t> PrefixTree<T>::blocks() const {
+template <std::floating_point T> std::vector<std::int64_t> PrefixTree<T>::blocks() const {
   std::vector<std::int64_t> all;
   for (const auto& [key, node] : nodes_) all.push_back(node.block);
   return all;
 }
 
 // Down as far as whole blocks agree.
-template <std::floating_point T>
-typename PrefixTree<T>::Path PrefixTree<T>::walk(const Tokens& tokens) {
+template <std::floating_point T> typename PrefixTree<T>::Path PrefixTree<T>::walk(const Tokens& tokens) {
   const std::int64_t B = cache_.size().block_size, whole = static_cast<std::int64_t>(tokens.size()) / B;
   ++clock_;
   Path path;
@@ -47,8 +44,7 @@ typename PrefixTree<T>::Path PrefixTree<T>::walk(const Tokens& tokens) {
   return path;
 }
 
-template <std::floating_point T>
-typename PrefixTree<T>::Match PrefixTree<T>::match(const Tokens& tokens) {
+template <std::floating_point T> typename PrefixTree<T>::Match PrefixTree<T>::match(const Tokens& tokens) {
   const std::int64_t B = cache_.size().block_size;
   Path path = walk(tokens);
   std::int64_t length = static_cast<std::int64_t>(path.blocks.size()) * B;
@@ -73,13 +69,12 @@ typename PrefixTree<T>::Match PrefixTree<T>::match(const Tokens& tokens) {
   return {cache_.adopt(path.blocks, length), length};
 }
 
-template <std::floating_point T>
-std::int64_t PrefixTree<T>::insert(const Tokens& tokens, std::int64_t sequence) {
+template <std::floating_point T> std::int64_t PrefixTree<T>::insert(const Tokens& tokens, std::int64_t sequence) {
   const auto count = static_cast<std::int64_t>(tokens.size());
   require<ValueError>(
       count <= cache_.length(sequence),
-      "PrefixTree.insert: {} tokens, and sequence {} holds {}; append the keys and values of them all first",
-      count, sequence, cache_.length(sequence));
+      "PrefixTree.insert: {} tokens, and sequence {} holds {}; append the keys and values of them all first", count,
+      sequence, cache_.length(sequence));
   const std::int64_t B = cache_.size().block_size, whole = count / B;
   const std::vector<std::int64_t> blocks = cache_.blocks(sequence);
   Path path = walk(tokens);
@@ -93,20 +88,18 @@ std::int64_t PrefixTree<T>::insert(const Tokens& tokens, std::int64_t sequence) 
   return whole - first;
 }
 
-template <std::floating_point T>
-bool PrefixTree<T>::is_leaf(const Node& node) const {
+template <std::floating_point T> bool PrefixTree<T>::is_leaf(const Node& node) const {
   const auto child = nodes_.lower_bound({node.number, {}});
   return child == nodes_.end() || child->first.first != node.number;
 }
 
-template <std::floating_point T>
-std::int64_t PrefixTree<T>::evict(std::int64_t count) {
+template <std::floating_point T> std::int64_t PrefixTree<T>::evict(std::int64_t count) {
   require<ValueError>(count >= 0, "PrefixTree.evict: {} blocks; it must be 0 or more", count);
   for (std::int64_t freed = 0; freed < count; ++freed) {
     auto oldest = nodes_.end();
     for (auto at = nodes_.begin(); at != nodes_.end(); ++at)
-      if ((oldest == nodes_.end() || at->second.used < oldest->second.used) &&
-          cache_.holders(at->second.block) == 1 && is_leaf(at->second))
+      if ((oldest == nodes_.end() || at->second.used < oldest->second.used) && cache_.holders(at->second.block) == 1 &&
+          is_leaf(at->second))
         oldest = at;
     if (oldest == nodes_.end()) return freed;
     cache_.release(oldest->second.block);

@@ -50,8 +50,7 @@ struct Check {
   const GradcheckOptions& options;
   GradcheckReport& report;
 
-  template <class... A>
-  void fail(Format<A...> text, const A&... arguments) {
+  template <class... A> void fail(Format<A...> text, const A&... arguments) {
     report.message += (report.ok ? "gradcheck" : "\ngradcheck");
     report.message += (order == 1 ? ": " : ", second derivatives: ") + fmt::format(text, shown(arguments)...);
     report.ok = false;
@@ -143,19 +142,16 @@ std::string Check::cause(std::size_t k, double allowed) const {
 }
 
 void check_options(std::size_t taken, std::size_t given, const GradcheckOptions& o) {
-  require<ValueError>(
-      taken == 0 || taken == given,
-      "gradcheck: f takes {} tensors and {} inputs are given; give one input for each (a function of a "
-      "std::vector<Tensor<double>> takes any number)",
-      taken, given);
+  require<ValueError>(taken == 0 || taken == given,
+                      "gradcheck: f takes {} tensors and {} inputs are given; give one input for each (a function of a "
+                      "std::vector<Tensor<double>> takes any number)",
+                      taken, given);
   require<ValueError>(given > 0, "gradcheck: no inputs; give at least one tensor");
   require<ValueError>(o.order == 1 || o.order == 2, "gradcheck: order {}; it must be 1 or 2", o.order);
-  require<ValueError>(o.points == 2 || o.points == 4, "gradcheck: {} points; the differences have 2 or 4",
-                      o.points);
-  require<ValueError>(
-      o.step >= 0 && o.tolerance > 0 && o.tolerance2 > 0,
-      "gradcheck: step {}, tolerances {} and {}; tolerances must be above 0, and the step not below", o.step,
-      o.tolerance, o.tolerance2);
+  require<ValueError>(o.points == 2 || o.points == 4, "gradcheck: {} points; the differences have 2 or 4", o.points);
+  require<ValueError>(o.step >= 0 && o.tolerance > 0 && o.tolerance2 > 0,
+                      "gradcheck: step {}, tolerances {} and {}; tolerances must be above 0, and the step not below",
+                      o.step, o.tolerance, o.tolerance2);
 }
 
 // Σ v ⊙ (df/dx · dy) with fixed random v: a function of x and dy, whose gradients are the second derivatives.
@@ -179,8 +175,8 @@ void second_order(const CheckedFunction& f, const Check& first, NumpyRandom& ran
 
 }  // namespace
 
-GradcheckReport gradcheck(const CheckedFunction& f, std::size_t taken,
-                          const std::vector<Named<double>>& inputs, const GradcheckOptions& o) {
+GradcheckReport gradcheck(const CheckedFunction& f, std::size_t taken, const std::vector<Named<double>>& inputs,
+                          const GradcheckOptions& o) {
   check_options(taken, inputs.size(), o);
   NumpyRandom random(1);
   GradcheckReport report;
@@ -206,10 +202,9 @@ GradcheckReport gradcheck(const CheckedFunction& f, std::size_t taken,
     report.message = fmt::format("gradcheck: the tape cannot differentiate this: {}", error.what());
   }
   if (report.ok)
-    report.message =
-        fmt::format("gradcheck: {} elements of {} agree{}, the worst at {:.2g} of what is allowed{}",
-                    report.checked, listed, o.order == 2 ? " to second order" : "", report.worst,
-                    report.skipped > 0 ? fmt::format("; {} at kinks skipped", report.skipped) : "");
+    report.message = fmt::format("gradcheck: {} elements of {} agree{}, the worst at {:.2g} of what is allowed{}",
+                                 report.checked, listed, o.order == 2 ? " to second order" : "", report.worst,
+                                 report.skipped > 0 ? fmt::format("; {} at kinks skipped", report.skipped) : "");
   return report;
 }
 

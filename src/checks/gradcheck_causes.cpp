@@ -16,9 +16,7 @@ namespace {
 
 // The size that a wrong factor n may come from; "" where there is none.
 std::string size_named(double n, const Shape& in, const Shape& out) {
-  const auto is = [n](std::int64_t size) {
-    return size > 1 && std::abs(n - static_cast<double>(size)) < 1e-4 * n;
-  };
+  const auto is = [n](std::int64_t size) { return size > 1 && std::abs(n - static_cast<double>(size)) < 1e-4 * n; };
   for (const auto& [whose, shape] : {std::pair{"its", in}, std::pair{"the result's", out}}) {
     if (is(shape.numel())) return fmt::format("{} number of elements", whose);
     for (int axis = 0; axis < shape.rank(); ++axis)
@@ -35,8 +33,7 @@ std::string factor(double r, const Shape& in, const Shape& out) {
   if (const std::string square = size_named(n * n, in, out); size.empty() && !square.empty())
     size = fmt::format("the square root of {:.6g}, {}", n * n, square);
   const bool inverse = std::abs(r) < 1 && (!size.empty() || std::abs(n - std::round(n)) < 1e-4);
-  const std::string value =
-      inverse ? fmt::format("{}1/{:.6g}", r < 0 ? "-" : "", n) : fmt::format("{:.6g}", r);
+  const std::string value = inverse ? fmt::format("{}1/{:.6g}", r < 0 ? "-" : "", n) : fmt::format("{:.6g}", r);
   return fmt::format("every element is {} times the right value{}", value,
                      size.empty() ? "" : fmt::format("; {:.6g} is {}", n, size));
 }

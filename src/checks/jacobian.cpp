@@ -5,18 +5,15 @@
 
 namespace tapehead::detail {
 
-template <class T>
-Tensor<T> gradient_of(const Tape<T>& tape, const Tensor<T>& y, const Tensor<T>& x) {
-  require<GradientError>(y.numel() == 1, "hessian: f's result has shape {}; sum it, or call jacobian",
-                         y.shape());
+template <class T> Tensor<T> gradient_of(const Tape<T>& tape, const Tensor<T>& y, const Tensor<T>& x) {
+  require<GradientError>(y.numel() == 1, "hessian: f's result has shape {}; sum it, or call jacobian", y.shape());
   return tape.knows(y) ? tape.backward(y)[x] : zeros_like(x);
 }
 
-template <class T>
-Tensor<T> jacobian_of(const Tape<T>& tape, const Tensor<T>& y, const Tensor<T>& x) {
+template <class T> Tensor<T> jacobian_of(const Tape<T>& tape, const Tensor<T>& y, const Tensor<T>& x) {
   require<ShapeError>(y.rank() + x.rank() <= max_rank,
-                      "jacobian: of {} by {} it would have {} axes, more than {}: reshape x or f's result",
-                      y.shape(), x.shape(), y.rank() + x.rank(), max_rank);
+                      "jacobian: of {} by {} it would have {} axes, more than {}: reshape x or f's result", y.shape(),
+                      x.shape(), y.rank() + x.rank(), max_rank);
   Shape shape = y.shape();
   for (const std::int64_t size : x.shape()) shape = shape.with(shape.rank(), size);
   if (!tape.knows(y) || y.numel() == 0) return zeros<T>(shape);

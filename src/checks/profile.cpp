@@ -9,15 +9,12 @@ namespace tapehead {
 
 namespace {
 
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 }  // namespace
 
 Profile::Profile() : last_(now()) {
-  require<Error>(detail::tape_listener == nullptr,
-                 "profile: another Profile lives on this thread; end it first");
+  require<Error>(detail::tape_listener == nullptr, "profile: another Profile lives on this thread; end it first");
   detail::tape_listener = this;
   detail::tape_watch = [](detail::TapeEvent event, const Op* op) {
     static_cast<Profile*>(detail::tape_listener)->hear(event, op);
@@ -53,8 +50,8 @@ std::string Profile::print() const {
   for (const Entry& e : entries()) total += e.seconds;
   std::string table = fmt::format("{:28}{:>9}{:>7}{:>8}\n", "", "ms", "%", "calls");
   for (const Entry& e : entries())
-    table += fmt::format("{:28}{:9.3f}{:7.1f}{:8}\n", e.name + (e.backward ? ", backward" : ""),
-                         1e3 * e.seconds, total > 0 ? 100 * e.seconds / total : 0, e.calls);
+    table += fmt::format("{:28}{:9.3f}{:7.1f}{:8}\n", e.name + (e.backward ? ", backward" : ""), 1e3 * e.seconds,
+                         total > 0 ? 100 * e.seconds / total : 0, e.calls);
   return table + fmt::format("{:28}{:9.3f}\n", "all", 1e3 * total);
 }
 

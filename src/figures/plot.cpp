@@ -113,8 +113,8 @@ bool shows(const PlotOptions& o, const Series& s, std::size_t k) {
 }
 
 // A point that has no place on the axes breaks a line, and is left out of a polygon.
-void draw_series(Canvas& canvas, const Frame& f, const PlotOptions& o, const Axis& x, const Axis& y,
-                 const Series& s, std::size_t i) {
+void draw_series(Canvas& canvas, const Frame& f, const PlotOptions& o, const Axis& x, const Axis& y, const Series& s,
+                 std::size_t i) {
   std::vector<std::size_t> run;
   for (std::size_t k = 0; k <= s.x.size(); ++k) {
     const bool end = k == s.x.size();
@@ -176,20 +176,17 @@ Series convex_hull(const Series& points) {
   return s;
 }
 
-std::string bars_svg(const std::vector<std::string>& names, const std::vector<Series>& series,
-                     const PlotOptions& o) {
+std::string bars_svg(const std::vector<std::string>& names, const std::vector<Series>& series, const PlotOptions& o) {
   check_size("bars_svg", o);
-  require<ValueError>(
-      o.x_scale == Scale::linear && o.y_scale == Scale::linear,
-      "bars_svg: bars start at 0, which no logarithmic axis has, and have names along the x axis; "
-      "use plot_svg and points");
+  require<ValueError>(o.x_scale == Scale::linear && o.y_scale == Scale::linear,
+                      "bars_svg: bars start at 0, which no logarithmic axis has, and have names along the x axis; "
+                      "use plot_svg and points");
   Range ys{0, 0};
   for (const auto& s : series) {
-    require<ValueError>(s.y.size() == names.size(), "bars_svg: \"{}\" has {} values for {} names", s.name,
-                        s.y.size(), names.size());
+    require<ValueError>(s.y.size() == names.size(), "bars_svg: \"{}\" has {} values for {} names", s.name, s.y.size(),
+                        names.size());
     require<ValueError>(s.labels.empty() && s.style == Style::line,
-                        "bars_svg: \"{}\" has a style or labels, which bars do not show; use plot_svg",
-                        s.name);
+                        "bars_svg: \"{}\" has a style or labels, which bars do not show; use plot_svg", s.name);
     for (const double v : s.y)
       if (std::isfinite(v)) ys.add(v);
   }
@@ -207,10 +204,8 @@ std::string bars_svg(const std::vector<std::string>& names, const std::vector<Se
       const double v = series[i].y[g], end = std::isfinite(v) ? y.at(v) : zero;
       const double x = left + bar * static_cast<double>(i);
       const std::string text = value_text(v, 2);
-      canvas.rect(x, std::min(end, zero), bar * 0.94, std::abs(end - zero),
-                  "class='" + colour(i, "fill") + "'");
-      if (pixels(text) < bar + 8)
-        canvas.text({x + bar * 0.47, v < 0 ? end + 13 : end - 4}, text, "mid small");
+      canvas.rect(x, std::min(end, zero), bar * 0.94, std::abs(end - zero), "class='" + colour(i, "fill") + "'");
+      if (pixels(text) < bar + 8) canvas.text({x + bar * 0.47, v < 0 ? end + 13 : end - 4}, text, "mid small");
     }
     canvas.text({left + 0.4 * group, f.bottom + 18}, names[g], "mid");
   }

@@ -119,8 +119,8 @@ Canvas::Canvas(double width, double height, const std::string& title, const std:
 }
 
 void Canvas::rect(double x, double y, double width, double height, const std::string& paint) {
-  body_ += fmt::format("<rect x='{}' y='{}' width='{}' height='{}' {}/>\n", number(x), number(y),
-                       number(width), number(height), paint);
+  body_ += fmt::format("<rect x='{}' y='{}' width='{}' height='{}' {}/>\n", number(x), number(y), number(width),
+                       number(height), paint);
 }
 void Canvas::line(Point from, Point to, const std::string& classes) {
   body_ += fmt::format("<line x1='{}' y1='{}' x2='{}' y2='{}'{}/>\n", number(from.first), number(from.second),
@@ -199,8 +199,6 @@ double Axis::widest_label() const {
 
 }  // namespace figure
 
-void save_svg(const std::string& path, const std::string& svg) {
-  detail::write_file("save_svg", path, {svg});
-}
+void save_svg(const std::string& path, const std::string& svg) { detail::write_file("save_svg", path, {svg}); }
 
 }  // namespace tapehead

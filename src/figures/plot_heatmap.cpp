@@ -63,17 +63,15 @@ struct Matrix {
 
 // Throws where there is no figure of this shape.
 void check(const char* op, const Matrix& m, const HeatmapOptions& o) {
-  require<ShapeError>(m.shape.rank() <= 2, "{}: shape {} has {} axes; draw one matrix of it, x.select(0, i)",
-                      op, m.shape, m.shape.rank());
+  require<ShapeError>(m.shape.rank() <= 2, "{}: shape {} has {} axes; draw one matrix of it, x.select(0, i)", op,
+                      m.shape, m.shape.rank());
   require<ValueError>(m.shape.numel() <= 65'536,
-                      "{}: shape {} has more cells than a figure shows, 65536; draw a slice of it", op,
-                      m.shape);
+                      "{}: shape {} has more cells than a figure shows, 65536; draw a slice of it", op, m.shape);
   require<ValueError>(o.precision >= 0 && o.precision <= 17, "{}: precision is {}; it must be 0 to 17", op,
                       o.precision);
   const auto check_labels = [&](const char* what, const std::vector<std::string>& labels, std::int64_t n) {
     require<ValueError>(labels.empty() || static_cast<std::int64_t>(labels.size()) == n,
-                        "{}: {} {} labels for shape {}; {} are needed, or none", op, labels.size(), what,
-                        m.shape, n);
+                        "{}: {} {} labels for shape {}; {} are needed, or none", op, labels.size(), what, m.shape, n);
   };
   check_labels("row", o.row_labels, m.rows);
   check_labels("column", o.column_labels, m.cols);
@@ -87,15 +85,12 @@ void set_scale(const char* op, Matrix& m, const HeatmapOptions& o) {
   m.low = o.low.value_or(low), m.high = o.high.value_or(std::max(high, m.low));
   if (!o.low) m.low = std::min(m.low, m.high);
   require<ValueError>(std::isfinite(m.low) && std::isfinite(m.high) && m.low <= m.high,
-                      "{}: colours from low = {} to high = {}; low must be the smaller one", op, m.low,
-                      m.high);
+                      "{}: colours from low = {} to high = {}; low must be the smaller one", op, m.low, m.high);
 }
 
-template <class T>
-Matrix read(const char* op, const Tensor<T>& x, const HeatmapOptions& o) {
+template <class T> Matrix read(const char* op, const Tensor<T>& x, const HeatmapOptions& o) {
   const int rank = x.rank();
-  Matrix m{x.shape(), rank == 2 ? x.size(0) : 1, rank == 0 ? 1 : x.size(-1), {}, {}, 0,
-           1,         std::is_same_v<T, bool>};
+  Matrix m{x.shape(), rank == 2 ? x.size(0) : 1, rank == 0 ? 1 : x.size(-1), {}, {}, 0, 1, std::is_same_v<T, bool>};
   check(op, m, o);
   for (const T element : x.to_vector()) {
     m.values.push_back(static_cast<double>(element));
@@ -110,8 +105,7 @@ Matrix read(const char* op, const Tensor<T>& x, const HeatmapOptions& o) {
 
 // Where the cells lie: labels above and to the left of them, `right` pixels for the scale or legend.
 struct Layout {
-  Layout(const Matrix& m, const HeatmapOptions& o, double cell_width, double cell_height, double right,
-         double least)
+  Layout(const Matrix& m, const HeatmapOptions& o, double cell_width, double cell_height, double right, double least)
       : cell_w(cell_width), cell_h(cell_height), slanted(widest(o.column_labels) > cell_width - 4) {
     const double names = widest(o.column_labels), across = static_cast<double>(m.cols) * cell_w;
     left = 16 + (o.row_axis.empty() ? 0 : 20) + widest(o.row_labels) + (o.row_labels.empty() ? 0 : 6);
@@ -119,8 +113,7 @@ struct Layout {
     top += o.column_labels.empty() ? 0 : slanted ? 10 + 0.72 * names : 16;
     grid_w = m.values.empty() ? std::max(across, 120.0) : across;
     grid_h = std::max(static_cast<double>(m.rows) * cell_h, m.values.empty() ? 60.0 : 0);
-    width = std::max(left + grid_w + std::max(right, slanted ? 0.72 * names : 0),
-                     32 + 1.2 * pixels(readable(o.title)));
+    width = std::max(left + grid_w + std::max(right, slanted ? 0.72 * names : 0), 32 + 1.2 * pixels(readable(o.title)));
     height = top + std::max(grid_h, least) + 16;
   }
   double x(std::int64_t j) const { return left + cell_w * static_cast<double>(j); }
@@ -132,11 +125,9 @@ struct Layout {
 
 void draw_labels(Canvas& canvas, const Layout& at, const HeatmapOptions& o) {
   std::int64_t i = 0, j = 0;
-  for (const auto& label : o.row_labels)
-    canvas.text({at.left - 6, at.y(i++) + at.cell_h / 2 + 4}, label, "end");
+  for (const auto& label : o.row_labels) canvas.text({at.left - 6, at.y(i++) + at.cell_h / 2 + 4}, label, "end");
   for (const auto& label : o.column_labels)
-    canvas.text({at.x(j++) + at.cell_w / 2, at.top - 6}, label, at.slanted ? "" : "mid",
-                at.slanted ? -45 : 0);
+    canvas.text({at.x(j++) + at.cell_w / 2, at.top - 6}, label, at.slanted ? "" : "mid", at.slanted ? -45 : 0);
   if (!o.column_axis.empty())
     canvas.text({at.left + at.grid_w / 2, o.title.empty() ? 20.0 : 42.0}, o.column_axis, "mid soft");
   if (!o.row_axis.empty()) canvas.text({20, at.top + at.grid_h / 2}, o.row_axis, "mid soft", -90);
@@ -148,8 +139,7 @@ void draw_scale(Canvas& canvas, const Layout& at, const Matrix& m, const Axis& a
   const double x = at.left + at.grid_w + 16;
   const bool constant = !(m.low < m.high);
   for (int i = 0; i < 60; ++i)
-    canvas.rect(x, at.top + height * i / 60, 12, height / 60,
-                fill(colour_at(constant ? 0.5 : (59.5 - i) / 60)));
+    canvas.rect(x, at.top + height * i / 60, 12, height / 60, fill(colour_at(constant ? 0.5 : (59.5 - i) / 60)));
   if (constant) return canvas.text({x + 18, at.top + height / 2 + 4}, fmt::format("{:.6g}", m.low));
   for (const auto& tick : axis.ticks()) {
     canvas.line({x + 12, axis.at(tick.value)}, {x + 15, axis.at(tick.value)}, "frame");
@@ -198,8 +188,8 @@ std::string svg(const Matrix& m, const HeatmapOptions& o) {
 
   std::string description = fmt::format("{} by {} {}", m.rows, m.cols, mask ? "mask" : "matrix");
   if (mask)
-    description += fmt::format("; {} of {} pairs may attend",
-                               std::count(m.values.begin(), m.values.end(), 1.0), m.values.size());
+    description +=
+        fmt::format("; {} of {} pairs may attend", std::count(m.values.begin(), m.values.end(), 1.0), m.values.size());
   else if (!m.values.empty())
     description += fmt::format("; values from {:.4g} to {:.4g}", m.low, m.high);
   if (!o.description.empty()) description = o.description;
@@ -211,8 +201,7 @@ std::string svg(const Matrix& m, const HeatmapOptions& o) {
   if (m.values.empty())
     canvas.text({at.left + at.grid_w / 2, at.top + 34}, "empty: " + m.shape.str(), "mid");
   else if (!mask)
-    draw_scale(canvas, at, m, Axis(Scale::linear, m.low, m.high, at.top + scale_height, at.top, 0),
-               scale_height);
+    draw_scale(canvas, at, m, Axis(Scale::linear, m.low, m.high, at.top + scale_height, at.top, 0), scale_height);
   return canvas.str();
 }
 
@@ -260,8 +249,7 @@ std::string text(Matrix m, const HeatmapOptions& o, Colour colour) {
     if (side > 0) out += padded(readable(o.row_labels[static_cast<std::size_t>(i)]), side) + behind_label;
     for (std::int64_t j = 0; j < m.cols; ++j) {
       const double v = m.values[m.index(i, j)];
-      const std::string cell =
-          gap + padded(m.texts[m.index(i, j)], width) + (colours || j + 1 < m.cols ? gap : "");
+      const std::string cell = gap + padded(m.texts[m.index(i, j)], width) + (colours || j + 1 < m.cols ? gap : "");
       out += colours ? coloured(cell, std::isfinite(v) ? colour_at(m.place(v)) : Rgb{128, 128, 128}) : cell;
     }
     out += "\n";
@@ -271,12 +259,10 @@ std::string text(Matrix m, const HeatmapOptions& o, Colour colour) {
 
 }  // namespace
 
-template <class T>
-std::string heatmap_svg(const Tensor<T>& x, const HeatmapOptions& o) {
+template <class T> std::string heatmap_svg(const Tensor<T>& x, const HeatmapOptions& o) {
   return svg(read("heatmap_svg", x, o), o);
 }
-template <class T>
-std::string heatmap_text(const Tensor<T>& x, const HeatmapOptions& o, Colour colour) {
+template <class T> std::string heatmap_text(const Tensor<T>& x, const HeatmapOptions& o, Colour colour) {
   return text(read("heatmap_text", x, o), o, colour);
 }
 

@@ -58,8 +58,7 @@ Boxes boxes_of(const std::vector<Record>& records) {
   for (const Record& record : records) {
     Box box{record.head(), record.shape.str()};
     if (box.head.empty()) box.head = fmt::format("#{}", boxes.size());
-    for (const int into : record.inputs)
-      box.row = std::max(box.row, boxes[static_cast<std::size_t>(into)].row + 1);
+    for (const int into : record.inputs) box.row = std::max(box.row, boxes[static_cast<std::size_t>(into)].row + 1);
     box.width = std::max({64.0, figure::pixels(box.head) + 20, figure::pixels(box.shape) + 20});
     boxes.push_back(std::move(box));
   }
@@ -100,8 +99,7 @@ std::vector<figure::Point> path(const Boxes& boxes, const Box& from, const Box& 
   return {begin, {side, from.y + row_height}, {side, to.y - row_height + box_height}, end};
 }
 
-std::string drawn(const std::vector<Record>& records, const std::string& title,
-                  const std::string& description) {
+std::string drawn(const std::vector<Record>& records, const std::string& title, const std::string& description) {
   require<ValueError>(records.size() <= most,
                       "tape_svg: {} records; at most {} can be read in a figure. tape.print() shows the "
                       "beginning and the end of a long tape, and tape.dot() writes it for Graphviz",
@@ -112,9 +110,8 @@ std::string drawn(const std::vector<Record>& records, const std::string& title,
   const double top = title.empty() ? margin : margin + 26;
   const double width = std::max(place(boxes, rows, top), figure::pixels(title) * 1.2) + 2 * margin;
   const double height = top + static_cast<double>(rows - 1) * row_height + box_height + margin;
-  figure::Canvas canvas(
-      width, height, title,
-      description.empty() ? fmt::format("a tape of {} records", boxes.size()) : description);
+  figure::Canvas canvas(width, height, title,
+                        description.empty() ? fmt::format("a tape of {} records", boxes.size()) : description);
   for (std::size_t i = 0; i < boxes.size(); ++i)
     for (const int into : records[i].inputs)
       canvas.through("polyline", path(boxes, boxes[static_cast<std::size_t>(into)], boxes[i]), "c0 stroke");
@@ -132,18 +129,11 @@ std::string drawn(const std::vector<Record>& records, const std::string& title,
 
 }  // namespace
 
-template <class T>
-std::string tape_svg(const Tape<T>& tape, const std::string& title, const std::string& description) {
+template <class T> std::string tape_svg(const Tape<T>& tape, const std::string& title, const std::string& description) {
   return drawn(detail::records_of(tape), title, description);
 }
-template <class T>
-std::string Tape<T>::dot() const {
-  return written(detail::records_of(*this), graphviz);
-}
-template <class T>
-std::string Tape<T>::mermaid() const {
-  return written(detail::records_of(*this), mermaid_text);
-}
+template <class T> std::string Tape<T>::dot() const { return written(detail::records_of(*this), graphviz); }
+template <class T> std::string Tape<T>::mermaid() const { return written(detail::records_of(*this), mermaid_text); }
 
 #define TAPEHEAD_TAPE_GRAPH(T)                                                           \
   template std::string tape_svg(const Tape<T>&, const std::string&, const std::string&); \

@@ -9,8 +9,7 @@ NamedTensors::NamedTensors(std::initializer_list<Entry> entries) {
 }
 
 void NamedTensors::add(std::string name, AnyTensor tensor) {
-  require<ValueError>(index_.emplace(name, entries_.size()).second, "add: there is a tensor '{}' already",
-                      name);
+  require<ValueError>(index_.emplace(name, entries_.size()).second, "add: there is a tensor '{}' already", name);
   entries_.emplace_back(std::move(name), std::move(tensor));
 }
 
@@ -18,16 +17,14 @@ const AnyTensor& NamedTensors::operator[](const std::string& name) const& {
   const auto found = index_.find(name);
   if (found != index_.end()) return entries_[found->second].second;
   std::string known;
-  for (std::size_t i = 0; i < entries_.size() && i < 8; ++i)
-    known += (i ? ", '" : "'") + entries_[i].first + "'";
+  for (std::size_t i = 0; i < entries_.size() && i < 8; ++i) known += (i ? ", '" : "'") + entries_[i].first + "'";
   raise<IndexError>("get: there is no tensor '{}'; there {} {}{}", name, entries_.size() == 1 ? "is" : "are",
                     entries_.empty() ? "none" : known, entries_.size() > 8 ? ", …" : "");
 }
 
 Shape NamedTensors::shape(const std::string& name) const { return detail::shape_of((*this)[name]); }
 
-template <class E>
-Tensor<E> NamedTensors::get(const std::string& name) const {
+template <class E> Tensor<E> NamedTensors::get(const std::string& name) const {
   return detail::exactly<E>("get", name, (*this)[name]);
 }
 

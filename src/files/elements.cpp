@@ -19,13 +19,9 @@ float from_half(std::uint16_t half) {
 }
 // bfloat16 is the upper half of a float.
 float from_bfloat(std::uint16_t half) { return std::bit_cast<float>(std::uint32_t{half} << 16); }
-template <class E, class V>
-E converted(V value) {
-  return static_cast<E>(value);
-}
+template <class E, class V> E converted(V value) { return static_cast<E>(value); }
 
-template <class V>
-V read_value(const Byte* p, bool swapped) {
+template <class V> V read_value(const Byte* p, bool swapped) {
   Byte in_order[sizeof(V)];
   for (std::size_t i = 0; i < sizeof(V); ++i) in_order[i] = p[swapped ? sizeof(V) - 1 - i : i];
   V value;
@@ -71,18 +67,16 @@ const Stored& stored_as(const Source& source, const char* Stored::*format, std::
                         const std::string& what) {
   for (const Stored& type : types)
     if (code == type.*format && !code.empty()) return type;
-  source.fail("{}; floating-point numbers of 16 (F16, BF16), 32 and 64 bits, bool and integers can be read",
-              what);
+  source.fail("{}; floating-point numbers of 16 (F16, BF16), 32 and 64 bits, bool and integers can be read", what);
 }
 const Stored& stored_type(const AnyTensor& x) { return types[x.index()]; }
 
 std::uint64_t bytes_of(const Source& source, const Stored& type, const std::vector<std::int64_t>& sizes) {
-  source.require(sizes.size() <= static_cast<std::size_t>(max_rank),
-                 "an array of {} axes; a tensor has at most {}", sizes.size(), max_rank);
+  source.require(sizes.size() <= static_cast<std::size_t>(max_rank), "an array of {} axes; a tensor has at most {}",
+                 sizes.size(), max_rank);
   try {
     const std::int64_t count = Shape(sizes).numel();
-    if (count <= std::numeric_limits<std::int64_t>::max() / 16)
-      return static_cast<std::uint64_t>(count * type.bytes);
+    if (count <= std::numeric_limits<std::int64_t>::max() / 16) return static_cast<std::uint64_t>(count * type.bytes);
   } catch (const ShapeError& e) {
     source.fail("{}", e.what());
   }
@@ -105,8 +99,7 @@ std::string_view bytes_in_order(const AnyTensor& any, std::vector<AnyTensor>& ke
       any);
 }
 
-template <class E>
-Tensor<E> exactly(const char* op, const std::string& name, const AnyTensor& any) {
+template <class E> Tensor<E> exactly(const char* op, const std::string& name, const AnyTensor& any) {
   return std::visit(
       [&](const auto& x) -> Tensor<E> {
         using From = typename std::decay_t<decltype(x)>::element;
@@ -115,17 +108,16 @@ Tensor<E> exactly(const char* op, const std::string& name, const AnyTensor& any)
         } else if constexpr (std::is_same_v<E, bool> || std::is_same_v<From, double> ||
                              (std::is_same_v<From, float> && !std::is_same_v<E, double>)) {
           raise<ValueError>(
-              "{}<{}>: '{}' holds {} elements, which {} does not hold exactly; call {}<{}>, then to<{}>()",
-              op, dtype_name<E>(), name, dtype_name<From>(), dtype_name<E>(), op, dtype_name<From>(),
-              dtype_name<E>());
+              "{}<{}>: '{}' holds {} elements, which {} does not hold exactly; call {}<{}>, then to<{}>()", op,
+              dtype_name<E>(), name, dtype_name<From>(), dtype_name<E>(), op, dtype_name<From>(), dtype_name<E>());
         } else {
           if constexpr (std::is_same_v<From, std::int64_t>) {
             constexpr std::int64_t limit = std::int64_t{1} << std::numeric_limits<E>::digits;
             for (const std::int64_t v : x.to_vector())
               if (v < -limit || v > limit)
                 raise<ValueError>(
-                    "{}<{}>: '{}' holds {}, and {} may round whole numbers beyond ±{}; {}<int64> is exact",
-                    op, dtype_name<E>(), name, v, dtype_name<E>(), limit, op);
+                    "{}<{}>: '{}' holds {}, and {} may round whole numbers beyond ±{}; {}<int64> is exact", op,
+                    dtype_name<E>(), name, v, dtype_name<E>(), limit, op);
           }
           return cast<E>(x);
         }

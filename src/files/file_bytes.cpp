@@ -80,8 +80,8 @@ void check_names(const char* op, const NamedTensors& tensors) {
     const auto& [name, tensor] = tensors.begin()[static_cast<std::ptrdiff_t>(i)];
     const bool nul = name.find('\0') != std::string::npos;
     require<ValueError>(!nul && is_utf8(name),
-                        "{}: the name of tensor {} (shape {}) {}, which other readers refuse; rename it", op,
-                        i, shape_of(tensor), nul ? "contains a NUL character" : "is not valid UTF-8");
+                        "{}: the name of tensor {} (shape {}) {}, which other readers refuse; rename it", op, i,
+                        shape_of(tensor), nul ? "contains a NUL character" : "is not valid UTF-8");
   }
 }
 

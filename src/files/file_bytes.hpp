@@ -20,12 +20,10 @@ struct Source {
   const char* op;
   std::string path;
   /// Throws FileError with the formatted text: "load_npy: 'x.npy': cut short".
-  template <class... A>
-  [[noreturn]] void fail(Format<A...> text, const A&... arguments) const {
+  template <class... A> [[noreturn]] void fail(Format<A...> text, const A&... arguments) const {
     raise<FileError>("{}: '{}': {}", op, path.c_str(), fmt::format(text, shown(arguments)...));
   }
-  template <class... A>
-  void require(bool condition, Format<A...> text, const A&... arguments) const {
+  template <class... A> void require(bool condition, Format<A...> text, const A&... arguments) const {
     if (!condition) fail<A...>(text, arguments...);
   }
 };
@@ -33,8 +31,7 @@ struct Source {
 /// A part of a file's bytes that cannot be read beyond its end.
 class Span {
  public:
-  Span(const Source& source, const Byte* bytes, std::size_t size)
-      : source_(&source), bytes_(bytes), size_(size) {}
+  Span(const Source& source, const Byte* bytes, std::size_t size) : source_(&source), bytes_(bytes), size_(size) {}
   const Source& source() const { return *source_; }
   const Byte* bytes() const { return bytes_; }
   std::size_t size() const { return size_; }
@@ -73,8 +70,7 @@ const Stored& stored_type(const AnyTensor& x);
 std::uint64_t bytes_of(const Source& source, const Stored& type, const std::vector<std::int64_t>& sizes);
 
 /// x as elements E where E holds each value exactly; ValueError naming `op` and `name` otherwise.
-template <class E>
-Tensor<E> exactly(const char* op, const std::string& name, const AnyTensor& x);
+template <class E> Tensor<E> exactly(const char* op, const std::string& name, const AnyTensor& x);
 
 const Shape& shape_of(const AnyTensor& x);
 /// The elements of x in row-major order, as bytes; `keep` holds them.

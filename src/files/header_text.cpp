@@ -69,8 +69,7 @@ std::string HeaderText::string() {
 std::uint32_t HeaderText::four_digits() {
   std::uint32_t unit = 0;
   const char* end = text_.data() + std::min<std::size_t>(4, text_.size());
-  if (text_.size() < 4 || std::from_chars(text_.data(), end, unit, 16).ptr != end)
-    expected("four hexadecimal digits");
+  if (text_.size() < 4 || std::from_chars(text_.data(), end, unit, 16).ptr != end) expected("four hexadecimal digits");
   text_.remove_prefix(4);
   return unit;
 }

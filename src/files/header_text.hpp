@@ -16,8 +16,7 @@ class HeaderText {
   explicit HeaderText(const Span& header) : source_(header.source()), text_(header.text()) {}
 
   /// Calls entry(key) for each key; entry then reads the value.
-  template <class F>
-  void dictionary(const F& entry) {
+  template <class F> void dictionary(const F& entry) {
     expect("{", "a '{'");
     while (!take("}")) {
       const std::string key = string();
@@ -33,8 +32,7 @@ class HeaderText {
   std::vector<std::int64_t> integers(const char* open, const char* close);
   /// Fails where anything but spaces is left.
   void end();
-  template <class... A>
-  [[noreturn]] void damaged(Format<A...> text, const A&... arguments) const {
+  template <class... A> [[noreturn]] void damaged(Format<A...> text, const A&... arguments) const {
     source_.fail("in the header: {}", fmt::format(text, shown(arguments)...));
   }
 

@@ -46,8 +46,7 @@ NpyHeader read_header(const Span& text) {
 }
 
 // A copy in row-major order of elements that are stored in Fortran order; x has the axes reversed.
-template <class E>
-Tensor<E> from_fortran(const Tensor<E>& x) {
+template <class E> Tensor<E> from_fortran(const Tensor<E>& x) {
   Shape sizes = x.shape();
   Strides strides = x.strides();
   std::reverse(&sizes[0], &sizes[0] + sizes.rank());
@@ -63,21 +62,19 @@ AnyTensor parse_npy(const Span& file) {
   source.require(file.part(0, magic.size(), "the magic bytes").text() == magic,
                  "is not a .npy file: it does not start with \\x93NUMPY");
   const auto major = file.number(6, 1, "the version"), minor = file.number(7, 1, "the version");
-  source.require(major >= 1 && major <= 3 && minor == 0,
-                 "has format version {}.{}; 1.0, 2.0 and 3.0 can be read", major, minor);
+  source.require(major >= 1 && major <= 3 && minor == 0, "has format version {}.{}; 1.0, 2.0 and 3.0 can be read",
+                 major, minor);
   const int width = major == 1 ? 2 : 4;
   const auto begin = static_cast<std::uint64_t>(8 + width);
   const std::uint64_t end = begin + file.number(8, width, "the header's length");
   NpyHeader header = read_header(file.part(begin, end - begin, "the header"));
   const bool ordered = std::string_view("<>=|").find(header.descr.substr(0, 1)) != std::string_view::npos;
-  const Stored& type =
-      stored_as(source, &Stored::npy, ordered && !header.descr.empty() ? header.descr.substr(1) : "",
-                fmt::format("holds elements of type '{}'", header.descr));
+  const Stored& type = stored_as(source, &Stored::npy, ordered && !header.descr.empty() ? header.descr.substr(1) : "",
+                                 fmt::format("holds elements of type '{}'", header.descr));
 
   const std::uint64_t size = bytes_of(source, type, header.sizes);
   const Span elements = file.part(end, size, "the elements");
-  source.require(end + size == file.size(), "{} bytes are left over after the array",
-                 file.size() - end - size);
+  source.require(end + size == file.size(), "{} bytes are left over after the array", file.size() - end - size);
   const bool swapped = header.descr.front() == (big_endian ? '<' : '>');
   if (!header.fortran) return type.read(elements, swapped, Shape(header.sizes));
   std::reverse(header.sizes.begin(), header.sizes.end());
@@ -99,15 +96,13 @@ std::string npy_header(const AnyTensor& x) {
 
 }  // namespace detail
 
-template <class E>
-Tensor<E> load_npy(const std::string& path) {
+template <class E> Tensor<E> load_npy(const std::string& path) {
   const detail::Source source{"load_npy", path};
   const detail::Bytes bytes = detail::read_file(source);
   return detail::exactly<E>("load_npy", path, detail::parse_npy({source, bytes.data(), bytes.size()}));
 }
 
-template <class E>
-void save_npy(const std::string& path, const Tensor<E>& x) {
+template <class E> void save_npy(const std::string& path, const Tensor<E>& x) {
   std::vector<AnyTensor> keep;
   const std::string header = detail::npy_header(x);
   detail::write_file("save_npy", path, {header, detail::bytes_in_order(x, keep)});

@@ -68,8 +68,7 @@ Span stored_bytes(const Span& file, const ZipEntry& entry) {
 AnyTensor read_array(const Span& file, const ZipEntry& entry) {
   const Source& source = file.source();
   source.require(entry.method == 0,
-                 "'{}' is compressed; write the archive with np.savez instead of np.savez_compressed",
-                 entry.name);
+                 "'{}' is compressed; write the archive with np.savez instead of np.savez_compressed", entry.name);
   source.require(entry.packed == entry.size, "'{}' is not compressed, but its two sizes differ", entry.name);
   const Span npy = stored_bytes(file, entry);
   source.require(crc32(0, npy.text()) == entry.crc, "the checksum of '{}' is wrong: its bytes have changed",
@@ -102,8 +101,7 @@ NamedTensors parse_npz(const Span& file) {
   check_kind(file, ".npz");
   const Source& source = file.source();
   const Span end = end_record(file);
-  const std::uint64_t count = end.number(10, 2, ""), size = end.number(12, 4, ""),
-                      start = end.number(16, 4, "");
+  const std::uint64_t count = end.number(10, 2, ""), size = end.number(12, 4, ""), start = end.number(16, 4, "");
   source.require(count < 0xffff && size < zip_limit && start < zip_limit,
                  "needs the zip64 extension; archives up to 4 GiB can be read");
   const Span directory = file.part(start, size, "the directory");
@@ -114,8 +112,7 @@ NamedTensors parse_npz(const Span& file) {
     at += entry.record;
     packed += entry.packed;  // overlapping entries would need more memory than the file has
     source.require(packed <= file.size(), "its entries overlap");
-    source.require(entry.name.ends_with(".npy"), "'{}' is not an array: its name does not end in .npy",
-                   entry.name);
+    source.require(entry.name.ends_with(".npy"), "'{}' is not an array: its name does not end in .npy", entry.name);
     std::string name = entry.name.substr(0, entry.name.size() - 4);
     source.require(!tensors.contains(name), "has two arrays '{}'", name);
     const Source part{source.op, source.path + "/" + name};

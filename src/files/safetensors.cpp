@@ -42,8 +42,7 @@ std::vector<Place> read_header(const Span& text) {
       else
         reader.damaged("'{}' has an unknown key '{}'", name, key);
     });
-    if (keys != 7 || p.offsets.size() != 2)
-      reader.damaged("'{}' must have dtype, shape and two data_offsets", name);
+    if (keys != 7 || p.offsets.size() != 2) reader.damaged("'{}' must have dtype, shape and two data_offsets", name);
     places.push_back(std::move(p));
   };
   reader.dictionary([&](const std::string& name) {
@@ -65,14 +64,13 @@ const Stored& type_of(const Source& source, const Place& place) {
 // The tensors must fill the bytes behind the header without gap or overlap, each as long as its shape says.
 void check_places(const Span& data, std::vector<Place> places) {
   const Source& source = data.source();
-  std::sort(places.begin(), places.end(),
-            [](const Place& a, const Place& b) { return a.offsets < b.offsets; });
+  std::sort(places.begin(), places.end(), [](const Place& a, const Place& b) { return a.offsets < b.offsets; });
   std::uint64_t at = 0;
   for (const Place& place : places) {
     const std::int64_t begin = place.offsets[0], end = place.offsets[1];
     const std::uint64_t needed = bytes_of(source, type_of(source, place), place.shape);
-    source.require(static_cast<std::uint64_t>(begin) == at,
-                   "'{}' is at {} to {}, and the tensor before it ends at {}", place.name, begin, end, at);
+    source.require(static_cast<std::uint64_t>(begin) == at, "'{}' is at {} to {}, and the tensor before it ends at {}",
+                   place.name, begin, end, at);
     source.require(static_cast<std::uint64_t>(end) - at == needed,
                    "'{}' is at {} to {}, and {} elements of shape {} take {} bytes", place.name, begin, end,
                    place.dtype, Shape(place.shape), needed);
@@ -106,8 +104,9 @@ NamedTensors parse_safetensors(const Span& file) {
     file.source().require(!tensors.contains(place.name), "has two tensors '{}'", place.name);
     const auto begin = static_cast<std::uint64_t>(place.offsets[0]);
     const Span elements = data.part(begin, static_cast<std::uint64_t>(place.offsets[1]) - begin, "a tensor");
-    tensors.add(place.name, type_of(file.source(), place)
-                                .read(elements, std::endian::native == std::endian::big, Shape(place.shape)));
+    tensors.add(
+        place.name,
+        type_of(file.source(), place).read(elements, std::endian::native == std::endian::big, Shape(place.shape)));
   }
   return tensors;
 }

@@ -27,8 +27,7 @@ using Word = std::uint32_t;  // a pair
 using Words = UnsignedVec<float>;
 
 inline constexpr std::int64_t side = 16, depth = 32, group = 2 * side, planes = 3;
-inline constexpr std::int64_t tile_words = side * side, plane_words = 2 * tile_words,
-                              step_words = planes * plane_words;
+inline constexpr std::int64_t tile_words = side * side, plane_words = 2 * tile_words, step_words = planes * plane_words;
 
 /// The bits of 2^e. Without their signs, floats are in order when read as integers.
 constexpr Word power(int e) { return static_cast<Word>(e + 127) << 23; }
@@ -69,8 +68,7 @@ TAPEHEAD_INLINE void split(Real x, Real y, Word* to, Range& range) {
 }
 
 /// A square of M, a vector each row, zeros where M has no elements.
-TAPEHEAD_INLINE void load_square(const Matrix<float>& M, std::int64_t rows, std::int64_t cols,
-                                 Real (&square)[side]) {
+TAPEHEAD_INLINE void load_square(const Matrix<float>& M, std::int64_t rows, std::int64_t cols, Real (&square)[side]) {
   if (M.row == 1 && rows >= side && cols >= side) {
     load_transposed({M.data, M.col, 1}, side, side, square);
     return;
@@ -93,8 +91,7 @@ struct Flags {
 
 /// Up to bf16_cols lines of k numbers on their way into planes, group after group, a few rows of tiles at a
 /// time.
-template <bool rows_are_lines>
-class Packing {
+template <bool rows_are_lines> class Packing {
  public:
   Packing(std::int64_t count, std::int64_t k, const Matrix<float>& lines, Word* to)
       : count_(count), k_(k), lines_(lines), to_(to), group_words_((k + depth - 1) / depth * step_words) {}

@@ -13,13 +13,11 @@
 namespace tapehead::kernels {
 namespace {
 
-template <class T>
-inline constexpr T minus_infinity = -std::numeric_limits<T>::infinity();
+template <class T> inline constexpr T minus_infinity = -std::numeric_limits<T>::infinity();
 
 // out[j] = q · key j for n keys: a vector of sums for each of a square of keys, and one transposition to add
 // them up. A tile product would need Kᵀ, and packing it costs more than the few products that read it.
-template <class T>
-void dots(const T* q, const T* keys, std::int64_t n, std::int64_t d, T* out) {
+template <class T> void dots(const T* q, const T* keys, std::int64_t n, std::int64_t d, T* out) {
   const std::int64_t whole = d / lanes<T> * lanes<T>;
   for (std::int64_t j = 0; j < n; j += lanes<T>) {
     const std::int64_t count = std::min<std::int64_t>(lanes<T>, n - j);
@@ -40,8 +38,7 @@ void dots(const T* q, const T* keys, std::int64_t n, std::int64_t d, T* out) {
 
 // out += Σ p[j] value j, `vectors` registers of columns. Only for one row of weights: a tile product of one row
 // has too few sums, so that each multiply-add would wait for the one before.
-template <int vectors, class T>
-void add_columns(const T* p, const T* values, std::int64_t n, std::int64_t dv, T* out) {
+template <int vectors, class T> void add_columns(const T* p, const T* values, std::int64_t n, std::int64_t dv, T* out) {
   Vec<T> sums[vectors];
   for (int i = 0; i < vectors; ++i) sums[i] = load(out + i * lanes<T>);
   for (std::int64_t j = 0; j < n; ++j, values += dv)
@@ -49,11 +46,10 @@ void add_columns(const T* p, const T* values, std::int64_t n, std::int64_t dv, T
   for (int i = 0; i < vectors; ++i) store(out + i * lanes<T>, sums[i]);
 }
 
-template <class T>
-class Decoder {
+template <class T> class Decoder {
  public:
-  Decoder(const CachedRows<T>& rows, std::int64_t group, std::int64_t queries, const T* q, T scale,
-          std::int64_t window, const T* sinks)
+  Decoder(const CachedRows<T>& rows, std::int64_t group, std::int64_t queries, const T* q, T scale, std::int64_t window,
+          const T* sinks)
       : rows_(rows),
         queries_(queries),
         per_head_(group * queries),
@@ -76,8 +72,7 @@ class Decoder {
   }
 
   // Calls f(offset in the chunk, first row, count) for each run of rows in a chunk.
-  template <class F>
-  void each_piece(std::int64_t head, std::int64_t begin, std::int64_t end, const F& f) const {
+  template <class F> void each_piece(std::int64_t head, std::int64_t begin, std::int64_t end, const F& f) const {
     for (std::int64_t j = begin; j < end;) {
       const std::int64_t run = j / rows_.run_rows, within = j % rows_.run_rows,
                          n = std::min(rows_.run_rows - within, end - j);
@@ -112,10 +107,8 @@ class Decoder {
     tile_product(per_head_, whole - c, n, {P, decode_chunk, 1}, values + c, dv, O + c, width_, Onto::sum);
     if (whole == dv) return;
     T padded[decode_chunk * lanes<T>];
-    for (std::int64_t j = 0; j < n; ++j)
-      store(padded + j * lanes<T>, load_n(values + j * dv + whole, dv - whole));
-    tile_product(per_head_, lanes<T>, n, {P, decode_chunk, 1}, padded, lanes<T>, O + whole, width_,
-                 Onto::sum);
+    for (std::int64_t j = 0; j < n; ++j) store(padded + j * lanes<T>, load_n(values + j * dv + whole, dv - whole));
+    tile_product(per_head_, lanes<T>, n, {P, decode_chunk, 1}, padded, lanes<T>, O + whole, width_, Onto::sum);
   }
 
   // Scores of keys begin … end - 1 become exp(s - m), 0 where row r does not see the key.
@@ -125,8 +118,7 @@ class Decoder {
     std::fill(s + std::clamp<std::int64_t>(own + 1 - begin, 0, n), s + decode_chunk, minus_infinity<T>);
     std::fill(s, s + std::clamp<std::int64_t>(own + 1 - window_ - begin, 0, n), minus_infinity<T>);
     Vec<T> top = minus_infinity<T>;
-    for (std::int64_t j = 0; j < n; j += lanes<T>)
-      top = max(load(s + j), top);  // in this order NaN is not taken
+    for (std::int64_t j = 0; j < n; j += lanes<T>) top = max(load(s + j), top);  // in this order NaN is not taken
     const T m = horizontal_max(top);
     const Vec<T> shift = m == minus_infinity<T> ? T(0) : m;
     Vec<T> sum;
@@ -160,8 +152,8 @@ class Decoder {
   const T* sinks_;
   const std::int64_t width_ = (rows_.dv + lanes<T> - 1) / lanes<T> * lanes<T>;
   const std::int64_t chunks_ = (rows_.length + decode_chunk - 1) / decode_chunk;
-  std::vector<T> q_;                                                          // (heads, per_head, d)
-  std::vector<T> m_ = std::vector<T>(at(rows_.heads * chunks_, 0)), l_ = m_;  // (heads, chunks, per_head)
+  std::vector<T> q_;                                                                 // (heads, per_head, d)
+  std::vector<T> m_ = std::vector<T>(at(rows_.heads * chunks_, 0)), l_ = m_;         // (heads, chunks, per_head)
   std::vector<T> O_ = std::vector<T>(m_.size() * static_cast<std::size_t>(width_));  // (…, per_head, width)
 };
 
@@ -173,9 +165,9 @@ void decode_rows(const CachedRows<T>& rows, std::int64_t group, std::int64_t que
   Decoder<T>(rows, group, queries, q, scale, window, sinks).run(out);
 }
 
-template void decode_rows(const CachedRows<float>&, std::int64_t, std::int64_t, const float*, float,
-                          std::int64_t, float*, const float*);
-template void decode_rows(const CachedRows<double>&, std::int64_t, std::int64_t, const double*, double,
-                          std::int64_t, double*, const double*);
+template void decode_rows(const CachedRows<float>&, std::int64_t, std::int64_t, const float*, float, std::int64_t,
+                          float*, const float*);
+template void decode_rows(const CachedRows<double>&, std::int64_t, std::int64_t, const double*, double, std::int64_t,
+                          double*, const double*);
 
 }  // namespace tapehead::kernels

@@ -15,8 +15,7 @@ inline constexpr std::int64_t decode_chunk = 512;
 
 /// The keys and values of `heads` kv heads, all of `length` tokens. Token j of head h is row
 /// first_rows[j / run_rows] + h * head_rows + j % run_rows of both arrays, whose rows lie without gaps.
-template <class T>
-struct CachedRows {
+template <class T> struct CachedRows {
   const T* keys = nullptr;    // rows of d elements
   const T* values = nullptr;  // rows of dv elements
   std::int64_t heads = 1, length = 0, d = 0, dv = 0;

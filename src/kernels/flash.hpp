@@ -32,14 +32,11 @@ namespace tapehead::kernels {
 
 /// A (batch, head, row, element) array seen through four strides, counted in elements. What is only read may
 /// repeat itself (stride 0). In a packed batch (see FlashArgs::q_starts) `batch` is not used.
-template <class T>
-struct HeadsView {
+template <class T> struct HeadsView {
   T* data = nullptr;
   std::int64_t batch = 0, head = 0, row = 0, element = 1;
 
-  T* at(std::int64_t b, std::int64_t h, std::int64_t i) const {
-    return data + b * batch + h * head + i * row;
-  }
+  T* at(std::int64_t b, std::int64_t h, std::int64_t i) const { return data + b * batch + h * head + i * row; }
   HeadsView<const T> read() const { return {data, batch, head, row, element}; }
 };
 
@@ -62,8 +59,7 @@ struct Dropout {
 
 /// One call. Shapes: q (B, Hq, Lq, d), k (B, Hkv, Lk, d), v (B, Hkv, Lk, dv); query head h reads kv head
 /// h / (Hq / Hkv). Any size may be 0 except that Hkv must divide Hq.
-template <class T>
-struct FlashArgs {
+template <class T> struct FlashArgs {
   std::int64_t B = 1, Hq = 1, Hkv = 1, Lq = 0, Lk = 0, d = 0, dv = 0;
   HeadsView<const T> q, k, v;
   T scale = 1;
@@ -91,19 +87,16 @@ struct TileCount {
 
 /// The softmax of each row: its largest score m and l = Σ exp(s - m), sink included. (B, Hq, Lq); `element`
 /// is not used. The log-sum-exp is m + log l.
-template <class T>
-struct RowSums {
+template <class T> struct RowSums {
   HeadsView<T> max, sum;
   RowSums<const T> read() const { return {max.read(), sum.read()}; }
 };
 
 /// Writes out (B, Hq, Lq, dv) and, unless their data is null, the row sums.
-template <class T>
-TileCount flash_forward(const FlashArgs<T>& args, HeadsView<T> out, const RowSums<T>& rows);
+template <class T> TileCount flash_forward(const FlashArgs<T>& args, HeadsView<T> out, const RowSums<T>& rows);
 
 /// What the backward pass starts from: the forward results, and the gradient arriving at the output.
-template <class T>
-struct FlashSaved {
+template <class T> struct FlashSaved {
   HeadsView<const T> out;
   RowSums<const T> rows;
   HeadsView<const T> dout;
@@ -112,14 +105,12 @@ struct FlashSaved {
 /// Where the gradients go, in the shapes of q, k, v and sinks. One whose data is null is not computed. The
 /// edits add theirs to totals[n], one array for each edit (null or missing: not computed); everything else is
 /// written, not added.
-template <class T>
-struct FlashGradients {
+template <class T> struct FlashGradients {
   HeadsView<T> q, k, v, sinks{};
   std::span<double* const> totals{};
 };
 
 template <class T>
-TileCount flash_backward(const FlashArgs<T>& args, const FlashSaved<T>& saved,
-                         const FlashGradients<T>& gradients);
+TileCount flash_backward(const FlashArgs<T>& args, const FlashSaved<T>& saved, const FlashGradients<T>& gradients);
 
 }  // namespace tapehead::kernels

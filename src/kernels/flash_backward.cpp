@@ -15,11 +15,10 @@
 namespace tapehead::kernels {
 namespace {
 
-template <class T>
-class BackwardTask {
+template <class T> class BackwardTask {
  public:
-  BackwardTask(const FlashArgs<T>& args, const FlashSaved<T>& saved, const FlashGradients<T>& gradients,
-               std::int64_t b, std::int64_t kv_head)
+  BackwardTask(const FlashArgs<T>& args, const FlashSaved<T>& saved, const FlashGradients<T>& gradients, std::int64_t b,
+               std::int64_t kv_head)
       : a_(args), saved_(saved), d_(gradients), b_(b), kv_head_(kv_head) {
     A_.zero(), dS_.zero();
   }
@@ -95,8 +94,7 @@ class BackwardTask {
   void weights_and_gradients(const Tile& tile, int edits, double* sums) {
     for_each_strip<T>(band_, tile, [&](std::int64_t r, std::int64_t rows, Range c) {
       const std::int64_t i = tile.i0 + r, cols = c.end - c.begin, at = r * ld_ + c.begin;
-      tile_product(rows, cols, a_.d, {Q_ + i * width_, width_, 1}, KT_ + c.begin, ld_, A_ + at, ld_,
-                   Onto::nothing);
+      tile_product(rows, cols, a_.d, {Q_ + i * width_, width_, 1}, KT_ + c.begin, ld_, A_ + at, ld_, Onto::nothing);
       tile_product(rows, cols, a_.dv, {dO_ + i * vwidth_, vwidth_, 1}, VT_ + c.begin, ld_, dS_ + at, ld_,
                    Onto::nothing);
     });
@@ -127,8 +125,7 @@ class BackwardTask {
   void zero_outside(std::int64_t begin, std::int64_t end, Range c) {
     if (c.begin == 0 && c.end == ld_) return;
     for (std::int64_t r = begin; r < end; ++r)
-      for (T* x : {A_ + r * ld_, dS_ + r * ld_})
-        std::fill(x, x + c.begin, T(0)), std::fill(x + c.end, x + ld_, T(0));
+      for (T* x : {A_ + r * ld_, dS_ + r * ld_}) std::fill(x, x + c.begin, T(0)), std::fill(x + c.end, x + ld_, T(0));
   }
 
   /// One row: the score becomes the weight A, dA becomes dS.
@@ -136,8 +133,7 @@ class BackwardTask {
     const std::int64_t i = tile.i0 + r, end = std::min(c.end, tile.cols);
     T *s = A_ + r * ld_, *ds = dS_ + r * ld_;
     const bool dropping = drops(a_.dropout);
-    if (dropping)
-      dropout_factors(a_.dropout, b_, tile.h, i, tile.j0 + c.begin, end - c.begin, drop_ + c.begin);
+    if (dropping) dropout_factors(a_.dropout, b_, tile.h, i, tile.j0 + c.begin, end - c.begin, drop_ + c.begin);
     const Vec<T> m = m_[i], inverse_l = inverse_l_[i], D = D_[i], zero = T(0);
     for (auto n = c.begin; n < c.end; n += lanes<T>) {
       const Vec<T> A = exp_of_difference(load(s + n) - m) * inverse_l;
@@ -158,11 +154,11 @@ class BackwardTask {
       const std::int64_t i = tile.i0 + rows.begin, j = tile.j0 + c, depth = rows.end - rows.begin,
                          at = rows.begin * ld_ + c;
       if (d_.v.data)
-        tile_product(cols, vwidth_, depth, {A_ + at, 1, ld_}, dO_ + i * vwidth_, vwidth_, dV_ + j * vwidth_,
-                     vwidth_, Onto::sum);
+        tile_product(cols, vwidth_, depth, {A_ + at, 1, ld_}, dO_ + i * vwidth_, vwidth_, dV_ + j * vwidth_, vwidth_,
+                     Onto::sum);
       if (d_.k.data)
-        tile_product(cols, width_, depth, {dS_ + at, 1, ld_}, Q_ + i * width_, width_, dK_ + j * width_,
-                     width_, Onto::sum);
+        tile_product(cols, width_, depth, {dS_ + at, 1, ld_}, Q_ + i * width_, width_, dK_ + j * width_, width_,
+                     Onto::sum);
     });
     if (!d_.q.data) return;
     for_each_strip<T>(band_, tile, [&](std::int64_t r, std::int64_t rows, Range c) {
@@ -201,8 +197,7 @@ class BackwardTask {
 }  // namespace
 
 template <class T>
-TileCount flash_backward(const FlashArgs<T>& args, const FlashSaved<T>& saved,
-                         const FlashGradients<T>& gradients) {
+TileCount flash_backward(const FlashArgs<T>& args, const FlashSaved<T>& saved, const FlashGradients<T>& gradients) {
   const std::int64_t heads = args.B * args.Hkv, sum_count = sums_of(args.edits);
 
   // Sums of edits are private to a task and added up in the order of tasks, so that the result does not
@@ -229,9 +224,7 @@ TileCount flash_backward(const FlashArgs<T>& args, const FlashSaved<T>& saved,
   return count.get();
 }
 
-template TileCount flash_backward(const FlashArgs<float>&, const FlashSaved<float>&,
-                                  const FlashGradients<float>&);
-template TileCount flash_backward(const FlashArgs<double>&, const FlashSaved<double>&,
-                                  const FlashGradients<double>&);
+template TileCount flash_backward(const FlashArgs<float>&, const FlashSaved<float>&, const FlashGradients<float>&);
+template TileCount flash_backward(const FlashArgs<double>&, const FlashSaved<double>&, const FlashGradients<double>&);
 
 }  // namespace tapehead::kernels

@@ -16,8 +16,7 @@ namespace tapehead::kernels {
 namespace {
 
 /// Query blocks `first`, `first + step`, … of all query heads that share one kv head.
-template <class T>
-class ForwardTask {
+template <class T> class ForwardTask {
  public:
   ForwardTask(const FlashArgs<T>& args, const HeadsView<T>& out, const RowSums<T>& sums, std::int64_t b,
               std::int64_t kv_head)
@@ -49,8 +48,7 @@ class ForwardTask {
       weights(tile);
       for_each_strip<T>(band_, tile, [&](std::int64_t r, std::int64_t count, Range c) {
         tile_product(count, width_, std::min(c.end, tile.cols) - c.begin, {S_ + r * ld_ + c.begin, ld_, 1},
-                     V_ + (j0 + c.begin) * width_, width_, O_ + r * width_, width_, Onto::scaled_sum,
-                     factor_ + r);
+                     V_ + (j0 + c.begin) * width_, width_, O_ + r * width_, width_, Onto::scaled_sum, factor_ + r);
       });
       ++visited;
     }
@@ -113,8 +111,7 @@ class ForwardTask {
   /// sum l shows a NaN; here it is NaN in any case.
   bool has_nan(std::int64_t r, Range c) {
     const bool before = m_[r] != infinity<T> && std::isnan(horizontal_sum(load(l_ + r * lanes<T>)));
-    return before ||
-           std::any_of(S_ + r * ld_ + c.begin, S_ + r * ld_ + c.end, [](T s) { return std::isnan(s); });
+    return before || std::any_of(S_ + r * ld_ + c.begin, S_ + r * ld_ + c.end, [](T s) { return std::isnan(s); });
   }
 
   void move_maxima(std::int64_t rows) {
@@ -173,18 +170,17 @@ class ForwardTask {
   Scratch<T> K_{key_blocks_ * a_.d * ld_};  // (key blocks, d, ld): Kᵀ
   Scratch<T> V_room_{room_for(a_.v, s_.Lk, a_.dv)};
   const T* V_ = lies_packed(a_.v, a_.dv) ? s_.key(a_.v, kv_head_) : V_room_ + 0;  // (Lk, width)
-  Scratch<T> Q_{block_q_ * a_.d};      // (block_q, d), times the scale
-  Scratch<T> S_{block_q_ * ld_};       // (block_q, ld): scores, then weights
-  Scratch<T> O_{block_q_ * width_};    // (block_q, width)
-  Scratch<T> l_{block_q_ * lanes<T>};  // (block_q, lanes): row sums as vectors
+  Scratch<T> Q_{block_q_ * a_.d};                                                 // (block_q, d), times the scale
+  Scratch<T> S_{block_q_ * ld_};                                                  // (block_q, ld): scores, then weights
+  Scratch<T> O_{block_q_ * width_};                                               // (block_q, width)
+  Scratch<T> l_{block_q_ * lanes<T>};                                   // (block_q, lanes): row sums as vectors
   Scratch<T> m_{rows_}, m_next_{rows_}, factor_{rows_}, shift_{rows_};  // (rows)
   Scratch<T> drop_{ld_};
 };
 
 }  // namespace
 
-template <class T>
-TileCount flash_forward(const FlashArgs<T>& args, HeadsView<T> out, const RowSums<T>& rows) {
+template <class T> TileCount flash_forward(const FlashArgs<T>& args, HeadsView<T> out, const RowSums<T>& rows) {
   // With few heads the query blocks of one are dealt out to several tasks, which then each pack its keys.
   const std::int64_t heads = args.B * args.Hkv, threads = available_threads();
   const std::int64_t split = heads < threads ? 2 * threads / std::max<std::int64_t>(heads, 1) : 1;

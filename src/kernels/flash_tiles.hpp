@@ -19,10 +19,8 @@
 
 namespace tapehead::kernels {
 
-template <class T>
-inline constexpr T infinity = std::numeric_limits<T>::infinity();
-template <class T>
-inline constexpr T log2_e = T(1.4426950408889634074);
+template <class T> inline constexpr T infinity = std::numeric_limits<T>::infinity();
+template <class T> inline constexpr T log2_e = T(1.4426950408889634074);
 
 inline std::int64_t round_up(std::int64_t n, std::int64_t step) { return (n + step - 1) / step * step; }
 
@@ -30,18 +28,11 @@ inline std::int64_t round_up(std::int64_t n, std::int64_t step) { return (n + st
 struct Sequence {
   std::int64_t batch = 0, q_begin = 0, Lq = 0, k_begin = 0, Lk = 0;
 
-  template <class T>
-  T* query(const HeadsView<T>& x, std::int64_t h) const {
-    return x.at(batch, h, q_begin);
-  }
-  template <class T>
-  T* key(const HeadsView<T>& x, std::int64_t h) const {
-    return x.at(batch, h, k_begin);
-  }
+  template <class T> T* query(const HeadsView<T>& x, std::int64_t h) const { return x.at(batch, h, q_begin); }
+  template <class T> T* key(const HeadsView<T>& x, std::int64_t h) const { return x.at(batch, h, k_begin); }
 };
 
-template <class T>
-Sequence sequence(const FlashArgs<T>& a, std::int64_t b) {
+template <class T> Sequence sequence(const FlashArgs<T>& a, std::int64_t b) {
   Sequence s{b, 0, a.Lq, 0, a.Lk};
   if (a.q_starts) s.q_begin = a.q_starts[b], s.Lq = a.q_starts[b + 1] - s.q_begin, s.batch = 0;
   if (a.k_starts) s.k_begin = a.k_starts[b], s.Lk = a.k_starts[b + 1] - s.k_begin;
@@ -84,8 +75,7 @@ struct Diagonals {
            c.end > t.cols;
   }
   /// Writes -inf over what row r of the tile does not see among its columns c, padding columns included.
-  template <class T>
-  void hide(const Tile& t, std::int64_t r, Range c, T* row) const {
+  template <class T> void hide(const Tile& t, std::int64_t r, Range c, T* row) const {
     const Range seen = keys(t.i0 + r, 1);
     const std::int64_t begin = std::clamp(seen.begin - t.j0, c.begin, c.end);
     const std::int64_t end = std::clamp(std::min(seen.end - t.j0, t.cols), begin, c.end);
@@ -96,8 +86,7 @@ struct Diagonals {
 
 /// Calls f(i, n, range_of(i, n)) for pieces of `count` rows or columns: all of them at once where the first and the
 /// last have one range, else strip by strip. Pieces of an empty range are left out.
-template <class R, class F>
-void for_each_piece(std::int64_t count, const R& range_of, const F& f) {
+template <class R, class F> void for_each_piece(std::int64_t count, const R& range_of, const F& f) {
   const Range first = range_of(0, 1), last = range_of(count - 1, 1);
   if (!first.empty() && first.begin == last.begin && first.end == last.end) return f(0, count, first);
   for (std::int64_t i = 0; i < count; i += strip_rows) {
@@ -107,14 +96,12 @@ void for_each_piece(std::int64_t count, const R& range_of, const F& f) {
   }
 }
 /// The rows of a tile with the (whole vectors of) columns that they see.
-template <class T, class F>
-void for_each_strip(const Diagonals& band, const Tile& t, const F& f) {
+template <class T, class F> void for_each_strip(const Diagonals& band, const Tile& t, const F& f) {
   for_each_piece(
       t.rows, [&](std::int64_t r, std::int64_t n) { return band.columns(t, r, n, lanes<T>); }, f);
 }
 /// The columns of a tile with the rows that see them.
-template <class F>
-void for_each_key_strip(const Diagonals& band, const Tile& t, const F& f) {
+template <class F> void for_each_key_strip(const Diagonals& band, const Tile& t, const F& f) {
   for_each_piece(
       t.cols,
       [&](std::int64_t c, std::int64_t n) {
@@ -129,8 +116,8 @@ void for_each_key_strip(const Diagonals& band, const Tile& t, const F& f) {
 
 /// Rows one after the other, `width` elements each: n from the source, times scale, then zeros.
 template <class T>
-void pack_rows(const T* source, std::int64_t row, std::int64_t element, std::int64_t rows, std::int64_t n,
-               T scale, T* packed, std::int64_t width) {
+void pack_rows(const T* source, std::int64_t row, std::int64_t element, std::int64_t rows, std::int64_t n, T scale,
+               T* packed, std::int64_t width) {
   for (std::int64_t r = 0; r < rows; ++r, source += row, packed += width) {
     if (element == 1)
       for (std::int64_t c = 0; c < n; ++c) packed[c] = source[c] * scale;
@@ -141,29 +128,25 @@ void pack_rows(const T* source, std::int64_t row, std::int64_t element, std::int
 }
 
 /// True when rows of n elements lie as pack_rows would leave them, so that they can be used where they are.
-template <class T>
-bool lies_packed(const HeadsView<T>& x, std::int64_t n) {
+template <class T> bool lies_packed(const HeadsView<T>& x, std::int64_t n) {
   return x.element == 1 && x.row == n && n % lanes<std::remove_const_t<T>> == 0;
 }
 
 /// How much room packed copies of such rows need.
-template <class T>
-std::int64_t room_for(const HeadsView<T>& x, std::int64_t rows, std::int64_t n) {
+template <class T> std::int64_t room_for(const HeadsView<T>& x, std::int64_t rows, std::int64_t n) {
   return lies_packed(x, n) ? 0 : rows * round_up(n, lanes<std::remove_const_t<T>>);
 }
 
 /// Rows to read: where they are if they lie packed, else a packed copy in `room`.
 template <class T>
-const T* rows_to_read(const T* source, const HeadsView<const T>& x, std::int64_t rows, std::int64_t n,
-                      T* room) {
+const T* rows_to_read(const T* source, const HeadsView<const T>& x, std::int64_t rows, std::int64_t n, T* room) {
   if (lies_packed(x, n)) return source;
   pack_rows(source, x.row, x.element, rows, n, T(1), room, round_up(n, lanes<T>));
   return room;
 }
 
 /// Rows to add to, zero at first: those of the result if they lie packed, else in `room`.
-template <class T>
-T* rows_to_sum(T* result, const HeadsView<T>& x, std::int64_t rows, std::int64_t n, T* room) {
+template <class T> T* rows_to_sum(T* result, const HeadsView<T>& x, std::int64_t rows, std::int64_t n, T* room) {
   T* sums = lies_packed(x, n) ? result : room;
   std::fill_n(sums, rows * round_up(n, lanes<T>), T(0));
   return sums;
@@ -181,8 +164,7 @@ void write_rows(const T* sums, T scale, T* result, const HeadsView<T>& x, std::i
       for (std::int64_t c = 0; c < n; ++c) result[c * x.element] = sums[c] * scale;
 }
 
-template <class T>
-T inner_product(const T* a, const T* b, std::int64_t n) {
+template <class T> T inner_product(const T* a, const T* b, std::int64_t n) {
   Vec<T> sum;
   std::int64_t c = 0;
   for (; c + lanes<T> <= n; c += lanes<T>) sum = fma(load(a + c), load(b + c), sum);
@@ -193,16 +175,14 @@ T inner_product(const T* a, const T* b, std::int64_t n) {
 
 /// e^d for a difference d <= 0 of scores, 0 where it is less than the smallest normal number: many weights are,
 /// and to arrive there by scaling costs a microcode assist. NaN stays.
-template <class T>
-TAPEHEAD_INLINE Vec<T> exp_of_difference(Vec<T> d) {
+template <class T> TAPEHEAD_INLINE Vec<T> exp_of_difference(Vec<T> d) {
   constexpr T least = std::numeric_limits<T>::min_exponent - 1;
   const Vec<T> x = d * log2_e<T>;
   return select(x < Vec<T>(least), Vec<T>(T(0)), detail::exp2_in_range(max(Vec<T>(least), x)));
 }
 
 /// Asks every edit about a tile. Bit n of the result is set when edit n must see it; -1: skip the tile.
-template <class T>
-int edits_at_work(std::span<const ScoreEdit<T>* const> edits, const Tile& tile) {
+template <class T> int edits_at_work(std::span<const ScoreEdit<T>* const> edits, const Tile& tile) {
   int wanted = 0;
   for (std::size_t n = 0; n < edits.size(); ++n) {
     const TileKind kind = edits[n]->kind(tile);
@@ -213,8 +193,7 @@ int edits_at_work(std::span<const ScoreEdit<T>* const> edits, const Tile& tile) 
 }
 
 /// How many private sums all edits have together.
-template <class T>
-std::int64_t sums_of(std::span<const ScoreEdit<T>* const> edits) {
+template <class T> std::int64_t sums_of(std::span<const ScoreEdit<T>* const> edits) {
   std::int64_t count = 0;
   for (const ScoreEdit<T>* edit : edits) count += edit->sum_count;
   return count;
@@ -240,8 +219,7 @@ inline std::int64_t tile_side(std::int64_t wanted, std::int64_t length) {
 }
 
 /// Multiply-adds of one pass of scores, to judge whether threads pay.
-template <class T>
-std::int64_t operations(const FlashArgs<T>& a) {
+template <class T> std::int64_t operations(const FlashArgs<T>& a) {
   const std::int64_t Lq = a.q_starts ? a.q_starts[a.B] : a.B * a.Lq;
   const std::int64_t Lk = a.k_starts ? a.k_starts[a.B] / std::max<std::int64_t>(a.B, 1) : a.Lk;
   return a.Hq * Lq * Lk * (a.d + a.dv);

@@ -10,19 +10,16 @@ namespace tapehead::kernels {
 namespace {
 
 // Each kind of reduction has a start value, a way to add a number, and a way to join two accumulators.
-template <class T, bool squared = false>
-struct Sum {
+template <class T, bool squared = false> struct Sum {
   using Acc = typename SumOf<T>::type;
   static constexpr Acc start = 0;
   static void add(Acc& acc, T v) { acc += static_cast<Acc>(v) * (squared ? static_cast<Acc>(v) : Acc{1}); }
   static void join(Acc& acc, Acc other) { acc += other; }
 };
 
-template <class T, bool largest>
-struct Extreme {
+template <class T, bool largest> struct Extreme {
   using Acc = T;
-  static constexpr Acc start =
-      largest ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::infinity();
+  static constexpr Acc start = largest ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::infinity();
   // Both conditions are computed, without a branch, so that the compiler vectorises loops of this.
   static void add(Acc& acc, T v) {
     acc = (static_cast<int>(largest ? acc > v : acc < v) | static_cast<int>(acc != acc)) != 0 ? acc : v;
@@ -33,8 +30,7 @@ struct Extreme {
 constexpr int ways = 16;
 
 /// Folds n elements into `ways` interleaved accumulators.
-template <class R, class T>
-void fold_along(std::int64_t n, const T* x, std::int64_t step, typename R::Acc* acc) {
+template <class R, class T> void fold_along(std::int64_t n, const T* x, std::int64_t step, typename R::Acc* acc) {
   std::int64_t i = 0;
   if (step == 1)
     for (; i + ways <= n; i += ways)
@@ -43,16 +39,14 @@ void fold_along(std::int64_t n, const T* x, std::int64_t step, typename R::Acc* 
 }
 
 /// Folds n elements into one accumulator each.
-template <class R, class T>
-void fold_beside(std::int64_t n, const T* x, std::int64_t step, typename R::Acc* acc) {
+template <class R, class T> void fold_beside(std::int64_t n, const T* x, std::int64_t step, typename R::Acc* acc) {
   if (step == 1)
     for (std::int64_t i = 0; i < n; ++i) R::add(acc[i], x[i]);
   else
     for (std::int64_t i = 0; i < n; ++i) R::add(acc[i], x[i * step]);
 }
 
-template <class R, class T>
-void fold(FoldAxes axes, const T* x, const Results<typename R::Acc>& results) {
+template <class R, class T> void fold(FoldAxes axes, const T* x, const Results<typename R::Acc>& results) {
   using Acc = typename R::Acc;
   const std::int64_t all = number_of_positions(axes.kept_rank, axes.kept_sizes),
                      each = number_of_positions(axes.gone_rank, axes.gone_sizes);
@@ -72,8 +66,7 @@ void fold(FoldAxes axes, const T* x, const Results<typename R::Acc>& results) {
   constexpr std::int64_t group = 64, widest = 256;
   const std::int64_t rows = number_of_positions(axes.kept_rank, axes.kept_sizes);
   const std::int64_t pieces = axes.innermost_goes ? 1 : (run + widest - 1) / widest;
-  const std::int64_t at_once = axes.innermost_goes ? group : 1,
-                     tasks = (rows + at_once - 1) / at_once * pieces;
+  const std::int64_t at_once = axes.innermost_goes ? group : 1, tasks = (rows + at_once - 1) / at_once * pieces;
   parallel_for(tasks, all * each, [&](std::int64_t task) {
     Acc acc[widest], done[group];
     const std::int64_t from = task / pieces * at_once, to = std::min(rows, from + at_once),
@@ -97,17 +90,14 @@ void fold(FoldAxes axes, const T* x, const Results<typename R::Acc>& results) {
 
 }  // namespace
 
-template <class T>
-void fold_sum(const FoldAxes& axes, const T* x, const Results<typename SumOf<T>::type>& results) {
+template <class T> void fold_sum(const FoldAxes& axes, const T* x, const Results<typename SumOf<T>::type>& results) {
   fold<Sum<T>>(axes, x, results);
 }
-template <class T>
-void fold_squares(const FoldAxes& axes, const T* x, const Results<double>& results) {
+template <class T> void fold_squares(const FoldAxes& axes, const T* x, const Results<double>& results) {
   fold<Sum<T, true>>(axes, x, results);
 }
 template <class T>
-void fold_extreme(const FoldAxes& axes, const T* x, bool largest,
-                  const Results<std::type_identity_t<T>>& results) {
+void fold_extreme(const FoldAxes& axes, const T* x, bool largest, const Results<std::type_identity_t<T>>& results) {
   largest ? fold<Extreme<T, true>>(axes, x, results) : fold<Extreme<T, false>>(axes, x, results);
 }
 

@@ -22,28 +22,18 @@ struct FoldAxes {
 
 /// Takes n results, those at positions k, k + 1, … of the kept axes in row-major order. Called from several
 /// threads.
-template <class A>
-using Results = std::function<void(const A* results, std::int64_t n, std::int64_t k)>;
+template <class A> using Results = std::function<void(const A* results, std::int64_t n, std::int64_t k)>;
 
 /// The type of a sum: double, and for integers one that wraps around.
-template <class T>
-struct SumOf {
-  using type = double;
-};
-template <>
-struct SumOf<std::int64_t> {
-  using type = std::uint64_t;
-};
+template <class T> struct SumOf { using type = double; };
+template <> struct SumOf<std::int64_t> { using type = std::uint64_t; };
 
 /// Σ x, for float, double and int64. An empty sum is 0.
-template <class T>
-void fold_sum(const FoldAxes& axes, const T* x, const Results<typename SumOf<T>::type>& results);
+template <class T> void fold_sum(const FoldAxes& axes, const T* x, const Results<typename SumOf<T>::type>& results);
 /// Σ x², for float and double.
-template <class T>
-void fold_squares(const FoldAxes& axes, const T* x, const Results<double>& results);
+template <class T> void fold_squares(const FoldAxes& axes, const T* x, const Results<double>& results);
 /// The largest or smallest x, for float and double: NaN if x has one, and -∞ or ∞ if x is empty.
 template <class T>
-void fold_extreme(const FoldAxes& axes, const T* x, bool largest,
-                  const Results<std::type_identity_t<T>>& results);
+void fold_extreme(const FoldAxes& axes, const T* x, bool largest, const Results<std::type_identity_t<T>>& results);
 
 }  // namespace tapehead::kernels

@@ -26,8 +26,7 @@ namespace detail {
 
 /// P and H in s = slope r - shift, which is 1 where a = 0 and -1 where a = end; beyond, all results round to
 /// 0.
-template <class T>
-struct Tail {
+template <class T> struct Tail {
   static constexpr T k = 5, slope = 11.25, shift = 1.25, end = 40;
   static constexpr std::array<T, 23> P = {
       0.84969577171772043,    0.70046492716831294,     0.48437498414282829,    0.27811948195866782,
@@ -45,22 +44,20 @@ struct Tail {
       3.1175204882886225e-9,  -5.0657022124336047e-10, -3.0457348751745345e-10, 6.3194308870320127e-11,
       2.0599186314553113e-11, -5.4196946674032772e-12};
 };
-template <>
-struct Tail<float> {
+template <> struct Tail<float> {
   static constexpr float k = 3, slope = 7.2f, shift = 1.4f, end = 15;
-  static constexpr std::array<float, 11> P = {
-      0.8205716009f,   0.4914361773f,   0.1747202404f,    0.02226423713f,  -0.00756719132f, -0.00217694068f,
-      6.690795048e-4f, 1.690404012e-4f, -8.728985814e-5f, -7.91458135e-6f, 8.962247087e-6f};
+  static constexpr std::array<float, 11> P = {0.8205716009f,    0.4914361773f,   0.1747202404f,   0.02226423713f,
+                                              -0.00756719132f,  -0.00217694068f, 6.690795048e-4f, 1.690404012e-4f,
+                                              -8.728985814e-5f, -7.91458135e-6f, 8.962247087e-6f};
   static constexpr float root = 0.751791536808f, root_rest = -1.21144494586e-8f;
-  static constexpr std::array<float, 10> H = {
-      0.4998475405f,    0.1158443304f,   0.0420944334f,   8.044810394e-3f,  -3.498972318e-4f,
-      -4.475453814e-4f, 1.660986893e-5f, 3.279463681e-5f, -2.889527263e-6f, -2.19322863e-6f};
+  static constexpr std::array<float, 10> H = {0.4998475405f,    0.1158443304f,    0.0420944334f,   8.044810394e-3f,
+                                              -3.498972318e-4f, -4.475453814e-4f, 1.660986893e-5f, 3.279463681e-5f,
+                                              -2.889527263e-6f, -2.19322863e-6f};
 };
 
 /// a = |x|, with r and s for the polynomials, and e^(-a²/2) = p 2^n. Where x is beyond the end of the tail,
 /// all of this is for 0 instead, and zero_beyond() puts the result right.
-template <class T>
-struct Normal {
+template <class T> struct Normal {
   Mask<T> beyond;
   Vec<T> a, r, s, p, n;
 
@@ -72,32 +69,27 @@ struct Normal {
     r = Vec<T>(T(1)) / (a + Vec<T>(C::k)), s = fma(r, Vec<T>(C::slope), Vec<T>(-C::shift));
     // a² in two pieces: a rounding of the exponent would be multiplied by a²/2 in the result. The products of
     // a's upper and lower half are exact, with and without fused multiply-adds.
-    const Vec<T> upper = from_bits<T>(bits(a) & ~((Bits<T>(1) << (sizeof(T) == 4 ? 12 : 27)) - 1)),
-                 lower = a - upper, square = a * a,
-                 rest = ((upper * upper - square) + (upper + upper) * lower) + lower * lower;
+    const Vec<T> upper = from_bits<T>(bits(a) & ~((Bits<T>(1) << (sizeof(T) == 4 ? 12 : 27)) - 1)), lower = a - upper,
+                 square = a * a, rest = ((upper * upper - square) + (upper + upper) * lower) + lower * lower;
     const Reduced<T> e = reduce_exp(-half * square);
     const Vec<T> near = fma(e.r, fma(e.r, e.q, Vec<T>(T(1))), Vec<T>(T(1)));
     p = fma(-half * rest, near, near), n = e.n;
   }
   /// factor · e^(-a²/2). The power of 2 comes last, because the result may be subnormal.
-  TAPEHEAD_INLINE Vec<T> times_bell(Vec<T> factor) const {
-    return select(beyond, Vec<T>(T(0)), scale2(p * factor, n));
-  }
+  TAPEHEAD_INLINE Vec<T> times_bell(Vec<T> factor) const { return select(beyond, Vec<T>(T(0)), scale2(p * factor, n)); }
 };
 
 }  // namespace detail
 
 /// x Φ(x), to gelu_max_ulp; 0 at -∞, the limit.
-template <class T>
-TAPEHEAD_INLINE Vec<T> gelu(Vec<T> x) {
+template <class T> TAPEHEAD_INLINE Vec<T> gelu(Vec<T> x) {
   const detail::Normal<T> of(x);
   const Vec<T> part = of.times_bell(of.a * (of.r * detail::polynomial(of.s, detail::Tail<T>::P)));  // a Φ(-a)
   return select(x < Vec<T>(T(0)), -part, x - part);
 }
 
 /// d/dx of it, Φ(x) + x Φ'(x), to gelu_slope_max_ulp.
-template <class T>
-TAPEHEAD_INLINE Vec<T> gelu_slope(Vec<T> x) {
+template <class T> TAPEHEAD_INLINE Vec<T> gelu_slope(Vec<T> x) {
   using C = detail::Tail<T>;
   const detail::Normal<T> of(x);
   const Vec<T> from_root = (Vec<T>(C::root) - of.a) + Vec<T>(C::root_rest);
@@ -106,10 +98,8 @@ TAPEHEAD_INLINE Vec<T> gelu_slope(Vec<T> x) {
 }
 
 /// y[i] = gelu(x[i]); y may be x.
-template <class T>
-void gelu_n(std::int64_t n, const T* x, T* y);
+template <class T> void gelu_n(std::int64_t n, const T* x, T* y);
 /// dx[i] = dy[i] gelu_slope(x[i]); dx may be x or dy.
-template <class T>
-void gelu_pull_n(std::int64_t n, const T* x, const T* dy, T* dx);
+template <class T> void gelu_pull_n(std::int64_t n, const T* x, const T* dy, T* dx);
 
 }  // namespace tapehead::kernels

@@ -73,8 +73,7 @@ struct Square {
 template <class Beside>
 [[gnu::noinline]] void multiply(int64_t steps, const Word* a, const Word* b, const Start<float>& D, Square C,
                                 Beside beside) {
-  const int64_t in = D.row * static_cast<int64_t>(sizeof(float)),
-                out = C.row * static_cast<int64_t>(sizeof(float));
+  const int64_t in = D.row * static_cast<int64_t>(sizeof(float)), out = C.row * static_cast<int64_t>(sizeof(float));
   if (D.data != nullptr) {
     _tile_loadd(0, D.data, in);
     _tile_loadd(1, D.data + side, in);
@@ -115,9 +114,8 @@ template <class Beside>
 }
 
 /// Replaces products that the unit gets wrong by products in vectors.
-[[gnu::noinline]] void mend(int64_t rows, int64_t cols, int64_t k, const Matrix<float>& A,
-                            const Matrix<float>& B, const Start<float>& D, const Flags& in_a,
-                            const bool* in_b, float* sums) {
+[[gnu::noinline]] void mend(int64_t rows, int64_t cols, int64_t k, const Matrix<float>& A, const Matrix<float>& B,
+                            const Start<float>& D, const Flags& in_a, const bool* in_b, float* sums) {
   float exact[group * group];
   block<float>(rows, cols, k, A, B, exact, group, D);
   for (int64_t r = 0; r < rows; ++r)
@@ -207,8 +205,7 @@ void bf16_block(int64_t m, int64_t n, int64_t k, const Matrix<float>& A, const M
         const Start<float> before = s > 0 ? Start<float>{sum.data, sum.row} : start.at(0, panel * group);
         const auto times = [&](auto beside) {
           multiply(std::min(near_steps, steps - s), packed_a + s * step_words,
-                   packed_b + panel * words + s * step_words, before, panel < direct && last ? place : sum,
-                   beside);
+                   packed_b + panel * words + s * step_words, before, panel < direct && last ? place : sum, beside);
         };
         if (more && panel < 2)  // beside the first two panels, the two halves of the next strip
           times([&](int64_t step, int64_t which) {
@@ -223,8 +220,8 @@ void bf16_block(int64_t m, int64_t n, int64_t k, const Matrix<float>& A, const M
 
     for (int64_t j = 0; j < n; j += group)
       if (in_a.any || in_b.in_group(j))
-        mend(rows, std::min(group, n - j), k, {A.at(i, 0), A.row, A.col}, {B.at(0, j), B.row, B.col},
-             start.at(0, j), in_a, in_b.line + j, sums + j * group);
+        mend(rows, std::min(group, n - j), k, {A.at(i, 0), A.row, A.col}, {B.at(0, j), B.row, B.col}, start.at(0, j),
+             in_a, in_b.line + j, sums + j * group);
     for (int64_t r = 0, j = direct * group; r < rows && j < n; ++r)
       put_row(n - j, sums + j * group + r * group, later.at(i + r, j).data, C + (i + r) * c_row + j);
     if (more) next.find(in_a), std::swap(packed_a, next_a);

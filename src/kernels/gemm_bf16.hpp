@@ -15,8 +15,8 @@ inline constexpr std::int64_t bf16_cols = 512;
 /// As block(), on the matrix unit, for n <= bf16_cols and where bf16_pays(). A block is summed in steps of 32
 /// along the depth, even and odd places apart, six times: about 16 + 6 k / 32 roundings in a row, where
 /// block() has k. Where D is a row, these are roundings of sums that it is part of.
-void bf16_block(std::int64_t m, std::int64_t n, std::int64_t k, const Matrix<float>& A,
-                const Matrix<float>& B, float* C, std::int64_t c_row, const Start<float>& D);
+void bf16_block(std::int64_t m, std::int64_t n, std::int64_t k, const Matrix<float>& A, const Matrix<float>& B,
+                float* C, std::int64_t c_row, const Start<float>& D);
 
 /// For tests and comparisons: whether the unit is used where it pays. It is, unless this said otherwise.
 void use_bf16(bool yes);

@@ -44,8 +44,8 @@ constexpr int64_t few_rows = 48, close_rows = 1024;
 
 /// Writes the columns that C has of a tile's sums. (Factors come only with whole vectors.)
 template <class T>
-[[gnu::noinline]] void put_part(int64_t rows, int64_t cols, const T* sums, int64_t sums_row, T* c,
-                                int64_t c_row, const Start<T>& D) {
+[[gnu::noinline]] void put_part(int64_t rows, int64_t cols, const T* sums, int64_t sums_row, T* c, int64_t c_row,
+                                const Start<T>& D) {
   for (int64_t i = 0; i < rows; ++i)
     for (int64_t j = 0; j < cols; ++j) {
       const T sum = sums[i * sums_row + j];
@@ -90,8 +90,7 @@ void tile(int64_t k, const Matrix<T>& A, const T* b, int64_t b_row, T* c, int64_
     for (int i = 0; i < Rows; ++i) {
       const Vec<T> f = D.factors == nullptr ? T(1) : D.factors[i];
 #pragma GCC unroll 2
-      for (int v = 0; v < Vecs; ++v)
-        store(c + i * c_row + v * L, fma(load(D.data + i * D.row + v * L), f, sum[i][v]));
+      for (int v = 0; v < Vecs; ++v) store(c + i * c_row + v * L, fma(load(D.data + i * D.row + v * L), f, sum[i][v]));
     }
   } else {
     alignas(64) T part[Rows * Vecs * L];
@@ -116,14 +115,13 @@ constexpr std::array<std::array<Tile<T>, tile_rows>, 2> tiles = {
     tiles_of<T, 2>(std::make_integer_sequence<int, tile_rows>{})};
 
 template <class T>
-void any_tile(int64_t rows, int64_t cols, int64_t k, const Matrix<T>& A, const T* b, int64_t b_row, T* c,
-              int64_t c_row, const Start<T>& D) {
+void any_tile(int64_t rows, int64_t cols, int64_t k, const Matrix<T>& A, const T* b, int64_t b_row, T* c, int64_t c_row,
+              const Start<T>& D) {
   tiles<T>[cols > lanes<T>][static_cast<std::size_t>(rows - 1)](k, A, b, b_row, c, c_row, cols, D);
 }
 
 /// Calls f(i, rows) for strips of at most tile_rows rows, of nearly equal height.
-template <class F>
-void for_each_strip(int64_t m, const F& f) {
+template <class F> void for_each_strip(int64_t m, const F& f) {
   const int64_t strips = (m + tile_rows - 1) / tile_rows;
   const int64_t height = strips == 1 ? m : m / strips, taller = m - height * strips;
   for (int64_t i = 0, s = 0; s < strips; ++s) {
@@ -165,35 +163,32 @@ void block(int64_t m, int64_t n, int64_t k, const Matrix<T>& A, const Matrix<T>&
     }
     for (int64_t j = 0; j < panels; ++j) {
       const bool direct = j < in_place;
-      any_tile(rows, std::min(W, n - j * W), k, a,
-               direct ? B.at(0, j * W) : packed_b + (j - in_place) * W * k, direct ? B.row : width(j),
-               C + i * c_row + j * W, c_row, D.at(i, j * W));
+      any_tile(rows, std::min(W, n - j * W), k, a, direct ? B.at(0, j * W) : packed_b + (j - in_place) * W * k,
+               direct ? B.row : width(j), C + i * c_row + j * W, c_row, D.at(i, j * W));
     }
   });
 }
 
 template <class T>
-void tile_product(int64_t m, int64_t n, int64_t k, const Matrix<T>& A, const T* B, int64_t b_row, T* C,
-                  int64_t c_row, Onto onto, const T* factors) {
+void tile_product(int64_t m, int64_t n, int64_t k, const Matrix<T>& A, const T* B, int64_t b_row, T* C, int64_t c_row,
+                  Onto onto, const T* factors) {
   if (k == 0) {
     for (int64_t i = 0; i < m && onto != Onto::sum; ++i)
-      for (int64_t j = 0; j < n; ++j)
-        C[i * c_row + j] = onto == Onto::nothing ? T(0) : factors[i] * C[i * c_row + j];
+      for (int64_t j = 0; j < n; ++j) C[i * c_row + j] = onto == Onto::nothing ? T(0) : factors[i] * C[i * c_row + j];
     return;
   }
   const Start<T> D{onto == Onto::nothing ? nullptr : C, c_row, onto == Onto::scaled_sum ? factors : nullptr};
   for (int64_t j = 0; j < n; j += tile_cols<T>)
     for_each_strip(m, [&](int64_t i, int64_t rows) {
-      any_tile(rows, std::min(tile_cols<T>, n - j), k, {A.at(i, 0), A.row, A.col}, B + j, b_row,
-               C + i * c_row + j, c_row, D.at(i, j));
+      any_tile(rows, std::min(tile_cols<T>, n - j), k, {A.at(i, 0), A.row, A.col}, B + j, b_row, C + i * c_row + j,
+               c_row, D.at(i, j));
     });
 }
 
-#define TAPEHEAD_BLOCK(T)                                                                                 \
-  template void block(int64_t, int64_t, int64_t, const Matrix<T>&, const Matrix<T>&, T*, int64_t,         \
-                      const Start<T>&);                                                                   \
-  template void tile_product(int64_t, int64_t, int64_t, const Matrix<T>&, const T*, int64_t, T*, int64_t, \
-                             Onto, const T*);
+#define TAPEHEAD_BLOCK(T)                                                                                           \
+  template void block(int64_t, int64_t, int64_t, const Matrix<T>&, const Matrix<T>&, T*, int64_t, const Start<T>&); \
+  template void tile_product(int64_t, int64_t, int64_t, const Matrix<T>&, const T*, int64_t, T*, int64_t, Onto,     \
+                             const T*);
 TAPEHEAD_BLOCK(float)
 TAPEHEAD_BLOCK(double)
 #undef TAPEHEAD_BLOCK

@@ -8,8 +8,7 @@ void pack(std::int64_t count, std::int64_t width, std::int64_t depth, const Matr
   for (std::int64_t i = 0; i < width; i += L) {
     const std::int64_t n = std::min(L, count - i), w = std::min(L, width - i);
     if (lines.row == 1) {
-      for (std::int64_t p = 0; p < depth; ++p)
-        store_up_to(to + p * width + i, load_up_to(lines.at(i, p), n), w);
+      for (std::int64_t p = 0; p < depth; ++p) store_up_to(to + p * width + i, load_up_to(lines.at(i, p), n), w);
     } else if (lines.col == 1) {
       for (std::int64_t p = 0; p < depth; p += L) {
         Vec<T> square[L];

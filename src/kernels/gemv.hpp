@@ -40,8 +40,7 @@ void combine(std::int64_t m, std::int64_t k, const Matrix<T>& M, const T* x, std
     for (std::int64_t i = 0; i < m; i += L) {
       const std::int64_t n = std::min(L, m - i);
       Vec<T> sum = p == 0 ? Vec<T>() : load_n(sums + i, n);
-      for (int q = 0; q < columns; ++q)
-        sum = fma(Vec<T>(x[(p + q) * x_step]), load_up_to(M.at(i, p + q), n), sum);
+      for (int q = 0; q < columns; ++q) sum = fma(Vec<T>(x[(p + q) * x_step]), load_up_to(M.at(i, p + q), n), sum);
       store_n(sums + i, sum, n);
     }
   };
@@ -51,8 +50,7 @@ void combine(std::int64_t m, std::int64_t k, const Matrix<T>& M, const T* x, std
 }
 
 /// a b + c, rounded as in one lane of a vector: compilers may split a scalar expression in two.
-template <class T>
-TAPEHEAD_INLINE T multiply_add(T a, T b, T c) {
+template <class T> TAPEHEAD_INLINE T multiply_add(T a, T b, T c) {
 #if defined(__FMA__) || defined(__AVX512F__) || defined(__ARM_FEATURE_FMA)
   return std::fma(a, b, c);
 #else
@@ -62,14 +60,12 @@ TAPEHEAD_INLINE T multiply_add(T a, T b, T c) {
 
 /// start + x · y for two vectors of k elements. Only the blocks of the depth are independent of each other,
 /// so up to eight of them are summed at the same time.
-template <class T>
-T dot(std::int64_t k, const T* x, std::int64_t x_step, const T* y, std::int64_t y_step, T start) {
+template <class T> T dot(std::int64_t k, const T* x, std::int64_t x_step, const T* y, std::int64_t y_step, T start) {
   constexpr int most = 8;
   for (std::int64_t p = 0; p < k;) {
     const int whole = static_cast<int>(std::min<std::int64_t>(most, (k - p) / gemm_depth));
     const std::int64_t blocks = std::max(whole, 1), depth = std::min(gemm_depth, k - p);
-    std::int64_t
-        block[most];  // where each begins; missing ones repeat the first, and their sums are not used
+    std::int64_t block[most];  // where each begins; missing ones repeat the first, and their sums are not used
     for (int b = 0; b < most; ++b) block[b] = p + (b < whole ? b * gemm_depth : 0);
     T sums[most] = {};
     for (std::int64_t q = 0; q < depth; ++q)
@@ -91,8 +87,7 @@ void matrix_vector(std::int64_t m, std::int64_t k, const Matrix<T>& M, const T* 
   for (std::int64_t i = 0; i < m; i += most)
     for (std::int64_t p = 0; p < k; p += gemm_depth) {
       const std::int64_t rows = std::min(most, m - i), depth = std::min(gemm_depth, k - p);
-      (M.col == 1 ? dots<T> : combine<T>)(rows, depth, {M.at(i, p), M.row, M.col}, x + p * x_step, x_step,
-                                          sums);
+      (M.col == 1 ? dots<T> : combine<T>)(rows, depth, {M.at(i, p), M.row, M.col}, x + p * x_step, x_step, sums);
       for (std::int64_t r = 0; r < rows; ++r) {
         T& to = y[(i + r) * y_step];
         to = add || p > 0 ? to + sums[r] : sums[r];

@@ -176,14 +176,14 @@ void count(Cache* own, std::int64_t blocks, std::int64_t bytes) {
 
 // A child that is forked while another thread holds the mutex would wait for it for ever. And that thread may
 // have been about to change its cache, so the child does not use what is in it.
-[[maybe_unused]] const int registered =
-    pthread_atfork([] { shared.mutex.lock(); }, [] { shared.mutex.unlock(); },
-                   [] {
-                     for (Cache* c = shared.cache.next; c != nullptr; c = c->next)
-                       if (c != current)
-                         std::fill_n(c->first, size_classes, nullptr), c->kept = 0, c->used = false;
-                     shared.mutex.unlock();
-                   });
+[[maybe_unused]] const int registered = pthread_atfork([] { shared.mutex.lock(); }, [] { shared.mutex.unlock(); },
+                                                       [] {
+                                                         for (Cache* c = shared.cache.next; c != nullptr; c = c->next)
+                                                           if (c != current)
+                                                             std::fill_n(c->first, size_classes, nullptr),
+                                                                 c->kept = 0, c->used = false;
+                                                         shared.mutex.unlock();
+                                                       });
 
 }  // namespace
 
@@ -202,8 +202,7 @@ MemoryUse memory_use() {
 
 void reset_peak_memory() {
   const std::lock_guard lock(shared.mutex);
-  for (Cache* c = &shared.cache; c != nullptr; c = c->next)
-    c->most.store(c->uncounted.load(relaxed), relaxed);
+  for (Cache* c = &shared.cache; c != nullptr; c = c->next) c->most.store(c->uncounted.load(relaxed), relaxed);
   shared.peak.store(0, relaxed);
 }
 

@@ -12,21 +12,16 @@ struct RowNorm {
   double mean, scale;
   RowNorm(double row_mean, double squares, std::int64_t n, double eps)
       : mean(row_mean), scale(1 / std::sqrt(squares / static_cast<double>(n) + eps)) {}
-  template <class X>
-  X operator()(X x) const {
-    return (x - mean) * scale;
-  }
+  template <class X> X operator()(X x) const { return (x - mean) * scale; }
 };
 
-template <class T>
-double mean_of(std::int64_t n, const T* x, bool centred) {
+template <class T> double mean_of(std::int64_t n, const T* x, bool centred) {
   return centred ? sums<1>(n, [x](auto at) { return std::array{at(x)}; })[0] / static_cast<double>(n) : 0;
 }
 
 }  // namespace
 
-template <class T>
-void norm_row(std::int64_t n, const T* x, const T* w, const T* b, double eps, bool centred, T* y) {
+template <class T> void norm_row(std::int64_t n, const T* x, const T* w, const T* b, double eps, bool centred, T* y) {
   const double mean = mean_of(n, x, centred);
   const double squares = sums<1>(n, [=](auto at) {
     const auto apart = at(x) - mean;
@@ -42,8 +37,8 @@ void norm_row(std::int64_t n, const T* x, const T* w, const T* b, double eps, bo
 }
 
 template <class T>
-void norm_pull_row(std::int64_t n, const T* x, const T* dy, const T* w, double eps, bool centred, T* dx,
-                   double* dw, double* db) {
+void norm_pull_row(std::int64_t n, const T* x, const T* dy, const T* w, double eps, bool centred, T* dx, double* dw,
+                   double* db) {
   const double mean = mean_of(n, x, centred);
   const auto g = [=](auto at) { return w != nullptr ? at(dy) * at(w) : at(dy); };
   const auto total = sums<3>(n, [=](auto at) {  // Σ (x - mean)², Σ g, Σ g (x - mean)

@@ -57,9 +57,7 @@ bool in_openmp_region() {
 /// The number in an environment variable, 0 if there is none.
 int number_in(const char* variable) {
   const char* text = std::getenv(variable);
-  return text == nullptr
-             ? 0
-             : static_cast<int>(std::clamp(std::strtol(text, nullptr, 10), 0L, long{most_threads}));
+  return text == nullptr ? 0 : static_cast<int>(std::clamp(std::strtol(text, nullptr, 10), 0L, long{most_threads}));
 }
 
 /// hardware_concurrency() would count processors that `taskset` or a container withholds.
@@ -83,8 +81,7 @@ struct Job {
 };
 
 /// Whether `ready` comes true soon. Other threads may need the processor more, so this one yields it.
-template <class F>
-bool soon(const F& ready) {
+template <class F> bool soon(const F& ready) {
   const auto end = std::chrono::steady_clock::now() + watching;
   while (!ready()) {
     if (std::chrono::steady_clock::now() > end) return false;
@@ -193,8 +190,7 @@ int num_threads() {
 
 void set_num_threads(int threads) {
   require<ValueError>(threads >= 1 && threads <= kernels::most_threads,
-                      "set_num_threads: {} threads were asked for; it takes 1 to {}", threads,
-                      kernels::most_threads);
+                      "set_num_threads: {} threads were asked for; it takes 1 to {}", threads, kernels::most_threads);
   kernels::chosen_threads = threads;
 }
 

@@ -19,8 +19,7 @@ void run_shared(std::int64_t n, void (*call)(const void* f, std::int64_t i), con
 /// Calls f(i) for i in 0 … n-1, on several threads if `work` operations in all are enough to pay for them.
 /// Any thread may run any i, so the result of f(i) must not depend on the thread. If calls of f throw, all
 /// other calls are still made, and then the first exception is thrown here.
-template <class F>
-void parallel_for(std::int64_t n, std::int64_t work, const F& f) {
+template <class F> void parallel_for(std::int64_t n, std::int64_t work, const F& f) {
   if (n > 1 && work >= parallel_work && available_threads() > 1)
     run_shared(
         n, [](const void* g, std::int64_t i) { (*static_cast<const F*>(g))(i); }, &f);
@@ -29,8 +28,7 @@ void parallel_for(std::int64_t n, std::int64_t work, const F& f) {
 }
 
 /// Calls f(start, size) for pieces of a range of n elements that cost about `each` operations per element.
-template <class F>
-void parallel_pieces(std::int64_t n, std::int64_t each, const F& f) {
+template <class F> void parallel_pieces(std::int64_t n, std::int64_t each, const F& f) {
   constexpr std::int64_t piece = 16'384;
   parallel_for((n + piece - 1) / piece, each * n,
                [&](std::int64_t p) { f(p * piece, n - p * piece < piece ? n - p * piece : piece); });

@@ -4,21 +4,20 @@
 #include "tapehead/kernels/error.hpp"
 
 // Every check of the library is one line: require<ShapeError>(k == n, "matmul: inner sizes {} and {} differ", k, n).
-// This header is for .cpp files. A public header throws from a function of a .cpp file, so that who includes it does not compile fmt.
+// This header is for .cpp files. A public header throws from a function of a .cpp file, so that who includes it does
+// not compile fmt.
 
 namespace tapehead {
 namespace detail {
 
 // What a message shows for an argument: the text of what has one (a Shape), anything else as fmt writes it.
-template <class A>
-decltype(auto) shown(const A& argument) {
+template <class A> decltype(auto) shown(const A& argument) {
   if constexpr (requires { argument.str(); })
     return argument.str();
   else
     return (argument);
 }
-template <class... A>
-using Format = fmt::format_string<decltype(shown(std::declval<const A&>()))...>;
+template <class... A> using Format = fmt::format_string<decltype(shown(std::declval<const A&>()))...>;
 
 }  // namespace detail
 
@@ -30,8 +29,7 @@ template <class E, class... A>
 
 /// Throws E with this text unless `condition` holds. The text is formatted only then, but the arguments are evaluated
 /// always: where one is not cheap, write if (…) raise<E>(…).
-template <class E, class... A>
-void require(bool condition, detail::Format<A...> text, const A&... arguments) {
+template <class E, class... A> void require(bool condition, detail::Format<A...> text, const A&... arguments) {
   if (!condition) [[unlikely]]
     raise<E, A...>(text, arguments...);
 }

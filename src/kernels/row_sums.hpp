@@ -48,18 +48,11 @@ struct AtVector {
 /// The element at i.
 struct AtOne {
   std::int64_t i;
-  template <class T>
-  TAPEHEAD_INLINE double operator()(const T* p) const {
-    return static_cast<double>(p[i]);
-  }
-  template <class T>
-  TAPEHEAD_INLINE void put(T* p, double x) const {
-    p[i] = static_cast<T>(x);
-  }
+  template <class T> TAPEHEAD_INLINE double operator()(const T* p) const { return static_cast<double>(p[i]); }
+  template <class T> TAPEHEAD_INLINE void put(T* p, double x) const { p[i] = static_cast<T>(x); }
 };
 
-template <class F>
-void for_each_place(std::int64_t n, const F& f) {
+template <class F> void for_each_place(std::int64_t n, const F& f) {
   std::int64_t i = 0;
   for (; i + lanes<double> <= n; i += lanes<double>) f(AtVector{i});
   for (; i < n; ++i) f(AtOne{i});
@@ -67,8 +60,7 @@ void for_each_place(std::int64_t n, const F& f) {
 
 /// N sums at once over a row of n elements. Each has 16 interleaved partial sums: their additions do not wait
 /// for each other, and their order is the same on every processor.
-template <int N, class F>
-std::array<double, N> sums(std::int64_t n, const F& f) {
+template <int N, class F> std::array<double, N> sums(std::int64_t n, const F& f) {
   constexpr int ways = 16, L = lanes<double>, registers = ways / L;
   Vec<double> part[N][registers];
   std::int64_t i = 0;

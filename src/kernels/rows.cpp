@@ -15,8 +15,7 @@ constexpr std::int64_t ways = 16;
 
 /// The largest element, -∞ of none, NaN if the largest is infinite and there is a NaN. (Beside finite numbers
 /// a NaN needs no search: it makes the sum of the exponentials NaN.)
-template <class T>
-T max_of(std::int64_t n, const T* x) {
+template <class T> T max_of(std::int64_t n, const T* x) {
   T best[ways];
   std::fill_n(best, ways, -std::numeric_limits<T>::infinity());
   std::int64_t i = 0;
@@ -31,22 +30,19 @@ T max_of(std::int64_t n, const T* x) {
 }
 
 /// Σ x, in double.
-template <class T>
-double sum_of(std::int64_t n, const T* x) {
+template <class T> double sum_of(std::int64_t n, const T* x) {
   return sums<1>(n, [x](auto at) { return std::array{at(x)}; })[0];
 }
 
 /// y = exp(x - shift).
-template <class T>
-void exp_shifted(std::int64_t n, const T* x, T shift, T* y) {
+template <class T> void exp_shifted(std::int64_t n, const T* x, T shift, T* y) {
   for (std::int64_t i = 0; i < n; ++i) y[i] = x[i] - shift;
   exp_n(n, y, y);
 }
 
 }  // namespace
 
-template <class T>
-SumExp<T> sum_exp_row(std::int64_t n, const T* x) {
+template <class T> SumExp<T> sum_exp_row(std::int64_t n, const T* x) {
   constexpr std::int64_t piece = 512;
   T y[piece];
   const T max = max_of(n, x);
@@ -58,8 +54,7 @@ SumExp<T> sum_exp_row(std::int64_t n, const T* x) {
   return {max, std::log(total)};
 }
 
-template <class T>
-void softmax_row(std::int64_t n, const T* s, T* a, bool empty_is_zero) {
+template <class T> void softmax_row(std::int64_t n, const T* s, T* a, bool empty_is_zero) {
   const T max = max_of(n, s);
   if (empty_is_zero && max == -std::numeric_limits<T>::infinity()) {
     std::fill_n(a, n, T{0});
@@ -70,8 +65,7 @@ void softmax_row(std::int64_t n, const T* s, T* a, bool empty_is_zero) {
   for (std::int64_t i = 0; i < n; ++i) a[i] /= total;
 }
 
-template <class T>
-void softmax_pull_row(std::int64_t n, const T* a, const T* da, T* ds) {
+template <class T> void softmax_pull_row(std::int64_t n, const T* a, const T* da, T* ds) {
   const auto total = static_cast<T>(sums<1>(n, [=](auto at) { return std::array{at(da) * at(a)}; })[0]);
   for (std::int64_t i = 0; i < n; ++i) ds[i] = a[i] * (da[i] - total);
 }

@@ -9,21 +9,17 @@ namespace tapehead::kernels {
 /// if x has a NaN, then `log` is NaN, and so is `max` if it would be infinite; otherwise `log` is NaN if
 /// `max` is infinite, and max = log = -∞ where n = 0. Losses add in the order (max - x) + log: max + log
 /// would lose the logarithm of a row of large numbers.
-template <class T>
-struct SumExp {
+template <class T> struct SumExp {
   T max;
   double log;
 };
-template <class T>
-SumExp<T> sum_exp_row(std::int64_t n, const T* x);
+template <class T> SumExp<T> sum_exp_row(std::int64_t n, const T* x);
 
 /// a = exp(s - max s) / Σ for n elements; a may be s. A row of nothing but -∞ gives NaN, or zeros if
 /// `empty_is_zero`. A NaN in s makes all of a NaN.
-template <class T>
-void softmax_row(std::int64_t n, const T* s, T* a, bool empty_is_zero);
+template <class T> void softmax_row(std::int64_t n, const T* s, T* a, bool empty_is_zero);
 
 /// ds = a (da - Σ da a), the gradient of softmax with its output a and da arriving; ds may be da.
-template <class T>
-void softmax_pull_row(std::int64_t n, const T* a, const T* da, T* ds);
+template <class T> void softmax_pull_row(std::int64_t n, const T* a, const T* da, T* ds);
 
 }  // namespace tapehead::kernels

@@ -8,8 +8,7 @@
 namespace tapehead::kernels {
 
 /// Working memory for n elements from the cache of freed blocks, not initialised.
-template <class T>
-class Scratch {
+template <class T> class Scratch {
  public:
   explicit Scratch(std::int64_t n)
       : size_(std::max<std::int64_t>(n, 1)), data_(static_cast<T*>(tapehead::detail::allocate(bytes()))) {}

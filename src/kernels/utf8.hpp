@@ -26,8 +26,8 @@ inline bool is_utf8(std::string_view text) {
   return true;
 }
 
-/// The width of UTF-8 text on a screen, in characters: its code points without the combining accents (U+0300 to U+036F),
-/// which are drawn over the letter before (x̂).
+/// The width of UTF-8 text on a screen, in characters: its code points without the combining accents (U+0300 to
+/// U+036F), which are drawn over the letter before (x̂).
 inline std::size_t columns(std::string_view text) {
   std::size_t columns = 0;
   for (std::size_t i = 0; i < text.size(); ++i) {

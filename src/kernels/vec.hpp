@@ -36,23 +36,19 @@ inline constexpr int vector_bytes = 16;
 #endif
 
 /// How many T one vector holds.
-template <class T>
-inline constexpr int lanes = vector_bytes / static_cast<int>(sizeof(T));
+template <class T> inline constexpr int lanes = vector_bytes / static_cast<int>(sizeof(T));
 
 namespace detail {
 /// The compiler's own vector types. Spelled out for each T because g++ loses the attribute on a dependent
 /// type.
-template <class T>
-struct Native;
-template <>
-struct Native<float> {
+template <class T> struct Native;
+template <> struct Native<float> {
   using Bits = std::int32_t;
   typedef std::uint32_t Unsigned __attribute__((vector_size(vector_bytes)));
   typedef float Real __attribute__((vector_size(vector_bytes)));
   typedef std::int32_t Int __attribute__((vector_size(vector_bytes)));
 };
-template <>
-struct Native<double> {
+template <> struct Native<double> {
   using Bits = std::int64_t;
   typedef std::uint64_t Unsigned __attribute__((vector_size(vector_bytes)));
   typedef double Real __attribute__((vector_size(vector_bytes)));
@@ -70,24 +66,17 @@ TAPEHEAD_INLINE __m256d fma(__m256d a, __m256d b, __m256d c) { return _mm256_fma
 TAPEHEAD_INLINE __m128 fma(__m128 a, __m128 b, __m128 c) { return _mm_fmadd_ps(a, b, c); }
 TAPEHEAD_INLINE __m128d fma(__m128d a, __m128d b, __m128d c) { return _mm_fmadd_pd(a, b, c); }
 #else
-template <class V>
-TAPEHEAD_INLINE V fma(V a, V b, V c) {
-  return a * b + c;
-}
+template <class V> TAPEHEAD_INLINE V fma(V a, V b, V c) { return a * b + c; }
 #endif
 }  // namespace detail
 
 /// The signed integer as wide as T, and a vector of them: what comparisons give and what bits() shows.
-template <class T>
-using Bits = typename detail::Native<T>::Bits;
-template <class T>
-using IntVec = typename detail::Native<T>::Int;
-template <class T>
-using UnsignedVec = typename detail::Native<T>::Unsigned;
+template <class T> using Bits = typename detail::Native<T>::Bits;
+template <class T> using IntVec = typename detail::Native<T>::Int;
+template <class T> using UnsignedVec = typename detail::Native<T>::Unsigned;
 
 /// lanes<T> truth values, each all ones or all zeros.
-template <class T>
-struct Mask {
+template <class T> struct Mask {
   IntVec<T> v;
 
   TAPEHEAD_INLINE friend Mask operator&(Mask a, Mask b) { return {a.v & b.v}; }
@@ -95,8 +84,7 @@ struct Mask {
   TAPEHEAD_INLINE friend Mask operator!(Mask a) { return {~a.v}; }
 };
 
-template <class T>
-struct Vec {
+template <class T> struct Vec {
   using Native = typename detail::Native<T>::Real;
   Native v;
 
@@ -136,38 +124,28 @@ struct Vec {
 
 // ---- Memory. No alignment is asked for. ----
 
-template <class T>
-TAPEHEAD_INLINE Vec<T> load(const T* p) {
+template <class T> TAPEHEAD_INLINE Vec<T> load(const T* p) {
   typename Vec<T>::Native v;
   std::memcpy(&v, p, sizeof v);
   return v;
 }
 
-template <class T>
-TAPEHEAD_INLINE void store(T* p, Vec<T> x) {
-  std::memcpy(p, &x.v, sizeof x.v);
-}
+template <class T> TAPEHEAD_INLINE void store(T* p, Vec<T> x) { std::memcpy(p, &x.v, sizeof x.v); }
 
-template <class T>
-TAPEHEAD_INLINE Vec<T> broadcast(T x) {
-  return Vec<T>(x);
-}
+template <class T> TAPEHEAD_INLINE Vec<T> broadcast(T x) { return Vec<T>(x); }
 
 #if defined(TAPEHEAD_AVX2)
 /// All ones in the first n lanes.
-template <class T>
-TAPEHEAD_INLINE __m256i first_lanes(std::int64_t n) {
+template <class T> TAPEHEAD_INLINE __m256i first_lanes(std::int64_t n) {
   if constexpr (sizeof(T) == 4)
-    return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(n)),
-                              _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(n)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
   else
     return _mm256_cmpgt_epi64(_mm256_set1_epi64x(n), _mm256_setr_epi64x(0, 1, 2, 3));
 }
 #endif
 
 /// The first n <= lanes elements at p, zeros after; touches nothing behind p[n - 1].
-template <class T>
-TAPEHEAD_INLINE Vec<T> load_n(const T* p, std::int64_t n) {
+template <class T> TAPEHEAD_INLINE Vec<T> load_n(const T* p, std::int64_t n) {
 #if defined(TAPEHEAD_AVX512)
   const auto m = n > 0 ? (1u << static_cast<unsigned>(n)) - 1u : 0u;
   if constexpr (sizeof(T) == 4)
@@ -188,8 +166,7 @@ TAPEHEAD_INLINE Vec<T> load_n(const T* p, std::int64_t n) {
 }
 
 /// Writes the first n <= lanes elements; touches nothing behind p[n - 1].
-template <class T>
-TAPEHEAD_INLINE void store_n(T* p, Vec<T> x, std::int64_t n) {
+template <class T> TAPEHEAD_INLINE void store_n(T* p, Vec<T> x, std::int64_t n) {
 #if defined(TAPEHEAD_AVX512)
   const auto m = n > 0 ? (1u << static_cast<unsigned>(n)) - 1u : 0u;
   if constexpr (sizeof(T) == 4)
@@ -210,44 +187,30 @@ TAPEHEAD_INLINE void store_n(T* p, Vec<T> x, std::int64_t n) {
 // ---- Bits and integers ----
 
 /// The same bits read as integers, and back.
-template <class T>
-TAPEHEAD_INLINE IntVec<T> bits(Vec<T> x) {
-  return reinterpret_cast<IntVec<T>>(x.v);
-}
-template <class T>
-TAPEHEAD_INLINE Vec<T> from_bits(IntVec<T> i) {
+template <class T> TAPEHEAD_INLINE IntVec<T> bits(Vec<T> x) { return reinterpret_cast<IntVec<T>>(x.v); }
+template <class T> TAPEHEAD_INLINE Vec<T> from_bits(IntVec<T> i) {
   return reinterpret_cast<typename Vec<T>::Native>(i);
 }
 
 /// Truncating conversion to integers, and the exact or rounded way back.
-template <class T>
-TAPEHEAD_INLINE IntVec<T> to_int(Vec<T> x) {
-  return __builtin_convertvector(x.v, IntVec<T>);
-}
-template <class T>
-TAPEHEAD_INLINE Vec<T> to_real(IntVec<T> i) {
+template <class T> TAPEHEAD_INLINE IntVec<T> to_int(Vec<T> x) { return __builtin_convertvector(x.v, IntVec<T>); }
+template <class T> TAPEHEAD_INLINE Vec<T> to_real(IntVec<T> i) {
   return __builtin_convertvector(i, typename Vec<T>::Native);
 }
 
-template <class T>
-inline constexpr Bits<T> sign_bit = static_cast<Bits<T>>(Bits<T>(1) << (8 * sizeof(T) - 1));
+template <class T> inline constexpr Bits<T> sign_bit = static_cast<Bits<T>>(Bits<T>(1) << (8 * sizeof(T) - 1));
 
-template <class T>
-TAPEHEAD_INLINE Vec<T> abs(Vec<T> x) {
-  return from_bits<T>(bits(x) & ~sign_bit<T>);
-}
+template <class T> TAPEHEAD_INLINE Vec<T> abs(Vec<T> x) { return from_bits<T>(bits(x) & ~sign_bit<T>); }
 
 /// The size of x with the sign of y.
-template <class T>
-TAPEHEAD_INLINE Vec<T> copysign(Vec<T> x, Vec<T> y) {
+template <class T> TAPEHEAD_INLINE Vec<T> copysign(Vec<T> x, Vec<T> y) {
   return from_bits<T>((bits(x) & ~sign_bit<T>) | (bits(y) & sign_bit<T>));
 }
 
 /// x 2^n for whole n and 1/2 <= |x| < 2, rounded once where the result is subnormal; n may go past the range
 /// of exponents by half. 2^n is made by adding n to the exponent field: n + 1.5 2^23 (2^52) has n in its low
 /// bits.
-template <class T>
-TAPEHEAD_INLINE Vec<T> scale2(Vec<T> x, Vec<T> n) {
+template <class T> TAPEHEAD_INLINE Vec<T> scale2(Vec<T> x, Vec<T> n) {
 #if defined(TAPEHEAD_AVX512)
   if constexpr (sizeof(T) == 4)
     return Vec<T>(_mm512_maskz_scalef_ps(0xffff, x.v, n.v));
@@ -265,8 +228,7 @@ TAPEHEAD_INLINE Vec<T> scale2(Vec<T> x, Vec<T> n) {
 /// To the nearest integer, halves to even; the sign of zero is kept. From 2^23 on (2^52 for double) floats
 /// have no bits for a fraction, so adding that number and subtracting it again rounds; larger numbers are
 /// already integers.
-template <class T>
-TAPEHEAD_INLINE Vec<T> round_nearest(Vec<T> x) {
+template <class T> TAPEHEAD_INLINE Vec<T> round_nearest(Vec<T> x) {
   const Vec<T> big = sizeof(T) == 4 ? T(8388608) : T(4503599627370496);
   const Vec<T> a = abs(x);
   return select(a < big, copysign((a + big) - big, x), x);

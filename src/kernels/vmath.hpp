@@ -35,20 +35,17 @@ inline constexpr double erf_max_ulp = 1.5;
 namespace detail {
 
 // (e^r - 1 - r) / r^2 on |r| <= ln 2 / 2
-template <class T>
-inline constexpr std::array<T, 0> exp_poly{};
+template <class T> inline constexpr std::array<T, 0> exp_poly{};
 template <>
-inline constexpr std::array<float, 5> exp_poly<float> = {0.500000003f, 0.166665766f, 0.0416663741f,
-                                                         8.36323789e-3f, 1.39412156e-3f};
+inline constexpr std::array<float, 5> exp_poly<float> = {0.500000003f, 0.166665766f, 0.0416663741f, 8.36323789e-3f,
+                                                         1.39412156e-3f};
 template <>
 inline constexpr std::array<double, 10> exp_poly<double> = {
-    0.50000000000000010,   0.16666666666666675,   0.041666666666623811,  8.3333333333221269e-3,
-    1.3888888917370848e-3, 1.9841269886836392e-4, 2.4801521052860205e-5, 2.7557242059340426e-6,
-    2.7620203671600249e-7, 2.5110154340462049e-8};
+    0.50000000000000010,   0.16666666666666675,   0.041666666666623811,  8.3333333333221269e-3, 1.3888888917370848e-3,
+    1.9841269886836392e-4, 2.4801521052860205e-5, 2.7557242059340426e-6, 2.7620203671600249e-7, 2.5110154340462049e-8};
 
 // (2^f - 1) / f on |f| <= 1/2
-template <class T>
-inline constexpr std::array<T, 0> exp2_poly{};
+template <class T> inline constexpr std::array<T, 0> exp2_poly{};
 template <>
 inline constexpr std::array<float, 6> exp2_poly<float> = {0.693147188f,   0.240226511f,   0.0555035705f,
                                                           9.61803070e-3f, 1.33908943e-3f, 1.54697585e-4f};
@@ -60,22 +57,18 @@ inline constexpr std::array<double, 11> exp2_poly<double> = {
 
 // (log((1 + s) / (1 - s)) - 2 s) / s^3 as a polynomial in s^2, for (1 + s) / (1 - s) between 1/sqrt 2 and
 // sqrt 2
-template <class T>
-inline constexpr std::array<T, 0> log_poly{};
-template <>
-inline constexpr std::array<float, 3> log_poly<float> = {0.666666853f, 0.399886959f, 0.295830877f};
+template <class T> inline constexpr std::array<T, 0> log_poly{};
+template <> inline constexpr std::array<float, 3> log_poly<float> = {0.666666853f, 0.399886959f, 0.295830877f};
 template <>
 inline constexpr std::array<double, 7> log_poly<double> = {
     0.66666666666666697, 0.39999999999897888, 0.28571428626651407, 0.22222211031749324,
     0.18182896207631686, 0.15331497764506818, 0.14619096992012279};
 
 // erf(x) / x - 1 as a polynomial in x^2, for |x| <= 1
-template <class T>
-inline constexpr std::array<T, 0> erf_poly{};
+template <class T> inline constexpr std::array<T, 0> erf_poly{};
 template <>
-inline constexpr std::array<float, 7> erf_poly<float> = {0.128379166f,   -0.376126271f,  0.112836002f,
-                                                         -0.0268544447f, 5.18953546e-3f, -8.02084231e-4f,
-                                                         7.88912297e-5f};
+inline constexpr std::array<float, 7> erf_poly<float> = {0.128379166f,   -0.376126271f,   0.112836002f,  -0.0268544447f,
+                                                         5.18953546e-3f, -8.02084231e-4f, 7.88912297e-5f};
 template <>
 inline constexpr std::array<double, 12> erf_poly<double> = {
     0.12837916709551257,   -0.37612638903183547,   0.11283791670945253,   -0.026866170643276218,
@@ -83,8 +76,7 @@ inline constexpr std::array<double, 12> erf_poly<double> = {
     1.6447517677871874e-6, -1.6209175911748696e-7, 1.3722976265924503e-8, -7.8011888740977516e-10};
 
 // -log(1 - erf(x)) as a polynomial in x - 1, from 1 to where erf(x) rounds to 1
-template <class T>
-inline constexpr std::array<T, 0> erfc_poly{};
+template <class T> inline constexpr std::array<T, 0> erfc_poly{};
 template <>
 inline constexpr std::array<float, 7> erfc_poly<float> = {
     1.84960552f, 2.63896688f, 0.843117608f, 0.0415034975f, -9.89546003e-3f, 1.82938288e-3f, -1.86379117e-4f};
@@ -97,8 +89,7 @@ inline constexpr std::array<double, 19> erfc_poly<double> = {
     -3.7097446441759014e-10, 2.9068102971790487e-11, -1.0496654299446217e-12};
 
 /// c[0] + c[1] x + c[2] x^2 + … by Horner's rule.
-template <class T, std::size_t N>
-TAPEHEAD_INLINE Vec<T> polynomial(Vec<T> x, const std::array<T, N>& c) {
+template <class T, std::size_t N> TAPEHEAD_INLINE Vec<T> polynomial(Vec<T> x, const std::array<T, N>& c) {
   return [&]<std::size_t... I>(std::index_sequence<I...>) {
     Vec<T> p = c[N - 1];
     ((p = fma(p, x, Vec<T>(c[N - 2 - I]))), ...);
@@ -108,8 +99,7 @@ TAPEHEAD_INLINE Vec<T> polynomial(Vec<T> x, const std::array<T, N>& c) {
 }
 
 /// Numbers that differ with the precision.
-template <class T>
-struct Real {
+template <class T> struct Real {
   static constexpr bool is_float = sizeof(T) == 4;
   /// Added and taken away again, it rounds |x| < 2^22 (2^51) to an integer; its low bits then hold that
   /// integer.
@@ -126,18 +116,11 @@ struct Real {
 };
 
 /// x held between lo and hi; NaN stays.
-template <class T>
-TAPEHEAD_INLINE Vec<T> clamp(Vec<T> x, T lo, T hi) {
-  return min(Vec<T>(hi), max(Vec<T>(lo), x));
-}
+template <class T> TAPEHEAD_INLINE Vec<T> clamp(Vec<T> x, T lo, T hi) { return min(Vec<T>(hi), max(Vec<T>(lo), x)); }
 
 /// x = n ln 2 + r and q(r) of e^r = 1 + r + r^2 q(r).
-template <class T>
-struct Reduced {
-  Vec<T> n, r, q;
-};
-template <class T>
-TAPEHEAD_INLINE Reduced<T> reduce_exp(Vec<T> x) {
+template <class T> struct Reduced { Vec<T> n, r, q; };
+template <class T> TAPEHEAD_INLINE Reduced<T> reduce_exp(Vec<T> x) {
   using R = Real<T>;
   const Vec<T> n = fma(x, Vec<T>(R::log2_e), Vec<T>(R::magic)) - Vec<T>(R::magic);
   const Vec<T> r = fma(-n, Vec<T>(R::ln2_lo), fma(-n, Vec<T>(R::ln2_hi), x));
@@ -145,8 +128,7 @@ TAPEHEAD_INLINE Reduced<T> reduce_exp(Vec<T> x) {
 }
 
 /// 2^x where exp2's bounds hold.
-template <class T>
-TAPEHEAD_INLINE Vec<T> exp2_in_range(Vec<T> x) {
+template <class T> TAPEHEAD_INLINE Vec<T> exp2_in_range(Vec<T> x) {
   const Vec<T> magic = Real<T>::magic, n = (x + magic) - magic, f = x - n;
   return scale2(fma(f, polynomial(f, exp2_poly<T>), Vec<T>(T(1))), n);
 }
@@ -156,8 +138,7 @@ TAPEHEAD_INLINE Vec<T> exp2_in_range(Vec<T> x) {
 /// e^x, to exp_max_ulp. Lanes whose result is 0 are masked out first (masked scores fill whole rows with
 /// them): when scaling underflows to 0, the processor takes a microcode assist, as slow as a hundred
 /// multiplications.
-template <class T>
-TAPEHEAD_INLINE Vec<T> exp(Vec<T> x) {
+template <class T> TAPEHEAD_INLINE Vec<T> exp(Vec<T> x) {
   using R = detail::Real<T>;
   const Vec<T> zero = T(0), one = T(1);
   const auto gone = x < Vec<T>(R::exp_lo);
@@ -166,8 +147,7 @@ TAPEHEAD_INLINE Vec<T> exp(Vec<T> x) {
 }
 
 /// 2^x, to exp2_max_ulp.
-template <class T>
-TAPEHEAD_INLINE Vec<T> exp2(Vec<T> x) {
+template <class T> TAPEHEAD_INLINE Vec<T> exp2(Vec<T> x) {
   using R = detail::Real<T>;
   const Vec<T> zero = T(0);
   const auto gone = x < Vec<T>(R::exp2_lo);
@@ -176,8 +156,7 @@ TAPEHEAD_INLINE Vec<T> exp2(Vec<T> x) {
 
 /// e^x - 1 without cancellation near 0, to expm1_max_ulp: 2^n (e^r - 1) + (2^n - 1), halved and doubled
 /// because 2^n alone may overflow.
-template <class T>
-TAPEHEAD_INLINE Vec<T> expm1(Vec<T> x) {
+template <class T> TAPEHEAD_INLINE Vec<T> expm1(Vec<T> x) {
   using R = detail::Real<T>;
   const auto [n, r, q] = detail::reduce_exp(detail::clamp(x, T(-50), R::exp_hi));
   const Vec<T> p = fma(r * r, q, r), half = T(0.5), scale = scale2(half, n), y = fma(scale, p, scale - half);
@@ -186,8 +165,7 @@ TAPEHEAD_INLINE Vec<T> expm1(Vec<T> x) {
 
 /// Natural logarithm, to log_max_ulp. x = 2^e (1 + f); with s = f / (2 + f), 1 + f = (1 + s) / (1 - s), whose
 /// logarithm is the odd series 2 s + 2 s^3 / 3 + …; 2 s = f - s f keeps f, which is exact, in front.
-template <class T>
-TAPEHEAD_INLINE Vec<T> log(Vec<T> x) {
+template <class T> TAPEHEAD_INLINE Vec<T> log(Vec<T> x) {
   using R = detail::Real<T>;
   using U = UnsignedVec<T>;
   constexpr int mantissa = R::is_float ? 23 : 52;
@@ -203,13 +181,11 @@ TAPEHEAD_INLINE Vec<T> log(Vec<T> x) {
   const auto exponent = reinterpret_cast<IntVec<T>>(reinterpret_cast<U>(shifted) >> mantissa);
   const auto m = from_bits<T>((shifted & ((Bits<T>(1) << mantissa) - 1)) + sqrt_half);
   const Vec<T> biased = from_bits<T>(exponent + bits(Vec<T>(R::magic))) - Vec<T>(R::magic);
-  const Vec<T> e = biased - select(tiny, Vec<T>(T(R::is_float ? 127 + 23 : 1023 + 52)),
-                                   Vec<T>(T(R::is_float ? 127 : 1023)));
+  const Vec<T> e =
+      biased - select(tiny, Vec<T>(T(R::is_float ? 127 + 23 : 1023 + 52)), Vec<T>(T(R::is_float ? 127 : 1023)));
 
-  const Vec<T> f = m - Vec<T>(T(1)), s = f / (Vec<T>(T(2)) + f), z = s * s,
-               half_square = Vec<T>(T(0.5)) * f * f;
-  const Vec<T> tail =
-      fma(s, fma(z, detail::polynomial(z, detail::log_poly<T>), half_square), e * Vec<T>(R::ln2_lo));
+  const Vec<T> f = m - Vec<T>(T(1)), s = f / (Vec<T>(T(2)) + f), z = s * s, half_square = Vec<T>(T(0.5)) * f * f;
+  const Vec<T> tail = fma(s, fma(z, detail::polynomial(z, detail::log_poly<T>), half_square), e * Vec<T>(R::ln2_lo));
   const Vec<T> y = fma(e, Vec<T>(R::ln2_hi), f - (half_square - tail));
 
   const Vec<T> zero = T(0), inf = R::inf;
@@ -218,8 +194,7 @@ TAPEHEAD_INLINE Vec<T> log(Vec<T> x) {
 }
 
 /// Hyperbolic tangent, to tanh_max_ulp: t / (t + 2) with t = e^{2|x|} - 1.
-template <class T>
-TAPEHEAD_INLINE Vec<T> tanh(Vec<T> x) {
+template <class T> TAPEHEAD_INLINE Vec<T> tanh(Vec<T> x) {
   const Vec<T> a = min(Vec<T>(T(20)), abs(x));  // tanh(20) rounds to 1; NaN stays
   const Vec<T> t = expm1(a + a);
   return copysign(t / (t + Vec<T>(T(2))), x);
@@ -227,15 +202,13 @@ TAPEHEAD_INLINE Vec<T> tanh(Vec<T> x) {
 
 /// 1 / (1 + e^-x), to sigmoid_max_ulp: with e = e^-|x| nothing overflows, and small results keep their
 /// digits.
-template <class T>
-TAPEHEAD_INLINE Vec<T> sigmoid(Vec<T> x) {
+template <class T> TAPEHEAD_INLINE Vec<T> sigmoid(Vec<T> x) {
   const Vec<T> one = T(1), e = exp(-abs(x));
   return select(x < Vec<T>(T(0)), e, one) / (one + e);
 }
 
 /// The error function, to erf_max_ulp: a polynomial up to 1, 1 - e^-q(|x|) beyond.
-template <class T>
-TAPEHEAD_INLINE Vec<T> erf(Vec<T> x) {
+template <class T> TAPEHEAD_INLINE Vec<T> erf(Vec<T> x) {
   const Vec<T> one = T(1), a = min(Vec<T>(T(sizeof(T) == 4 ? 4 : 6)), abs(x));
   const Vec<T> near = fma(a, detail::polynomial(a * a, detail::erf_poly<T>), a);
   const Vec<T> q = detail::polynomial(a - one, detail::erfc_poly<T>);
@@ -244,19 +217,12 @@ TAPEHEAD_INLINE Vec<T> erf(Vec<T> x) {
 
 // ---- The same for n elements in a row: y[i] = f(x[i]). y may be x, but must not overlap it otherwise. ----
 
-template <class T>
-void exp_n(std::int64_t n, const T* x, T* y);
-template <class T>
-void exp2_n(std::int64_t n, const T* x, T* y);
-template <class T>
-void expm1_n(std::int64_t n, const T* x, T* y);
-template <class T>
-void log_n(std::int64_t n, const T* x, T* y);
-template <class T>
-void tanh_n(std::int64_t n, const T* x, T* y);
-template <class T>
-void sigmoid_n(std::int64_t n, const T* x, T* y);
-template <class T>
-void erf_n(std::int64_t n, const T* x, T* y);
+template <class T> void exp_n(std::int64_t n, const T* x, T* y);
+template <class T> void exp2_n(std::int64_t n, const T* x, T* y);
+template <class T> void expm1_n(std::int64_t n, const T* x, T* y);
+template <class T> void log_n(std::int64_t n, const T* x, T* y);
+template <class T> void tanh_n(std::int64_t n, const T* x, T* y);
+template <class T> void sigmoid_n(std::int64_t n, const T* x, T* y);
+template <class T> void erf_n(std::int64_t n, const T* x, T* y);
 
 }  // namespace tapehead::kernels

@@ -19,8 +19,7 @@ void merge_axes(Walk& w) {
     const std::int64_t size = w.sizes[axis];
     if (size == 1) continue;
     bool merges = kept > 0;
-    for (int i = 0; merges && i < w.operands; ++i)
-      merges = w.strides[i][kept - 1] == w.strides[i][axis] * size;
+    for (int i = 0; merges && i < w.operands; ++i) merges = w.strides[i][kept - 1] == w.strides[i][axis] * size;
     if (!merges) w.sizes[kept++] = 1;
     w.sizes[kept - 1] *= size;
     for (int i = 0; i < w.operands; ++i) w.strides[i][kept - 1] = w.strides[i][axis];
@@ -30,8 +29,7 @@ void merge_axes(Walk& w) {
 
 /// Calls row(n, p, step) for all rows along the innermost axis, or pieces of them if they are long: n
 /// elements, where operand i starts at p[i] and advances by step[i] bytes.
-template <class Row>
-void for_each_row(Walk w, const Row& row) {
+template <class Row> void for_each_row(Walk w, const Row& row) {
   merge_axes(w);
   const int outer = w.rank > 0 ? w.rank - 1 : 0;
   const std::int64_t n = w.rank > 0 ? w.sizes[outer] : 1, rows = number_of_positions(outer, w.sizes);
@@ -42,12 +40,11 @@ void for_each_row(Walk w, const Row& row) {
   for (int i = 0; i < max_operands; ++i) strides[i] = w.strides[i], step[i] = w.strides[i][outer];
   parallel_for((rows + group - 1) / group * pieces, n * rows, [&](std::int64_t task) {
     const std::int64_t first = task / pieces * group, start = task % pieces * piece_elements;
-    for_each_position(outer, w.sizes, strides, first, std::min(rows, first + group),
-                      [&](const std::int64_t* at) {
-                        char* p[max_operands];
-                        for (int i = 0; i < w.operands; ++i) p[i] = w.base[i] + at[i] + start * step[i];
-                        row(std::min(piece_elements, n - start), p, step);
-                      });
+    for_each_position(outer, w.sizes, strides, first, std::min(rows, first + group), [&](const std::int64_t* at) {
+      char* p[max_operands];
+      for (int i = 0; i < w.operands; ++i) p[i] = w.base[i] + at[i] + start * step[i];
+      row(std::min(piece_elements, n - start), p, step);
+    });
   });
 }
 

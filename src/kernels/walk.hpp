@@ -42,11 +42,9 @@ inline std::int64_t number_of_positions(int rank, const std::int64_t* sizes) {
 }
 
 /// Calls f(offset) for each element of one array in row-major order.
-template <class F>
-void for_each_element(int rank, const std::int64_t* sizes, const std::int64_t* strides, const F& f) {
+template <class F> void for_each_element(int rank, const std::int64_t* sizes, const std::int64_t* strides, const F& f) {
   const std::int64_t* const step[] = {strides};
-  for_each_position(rank, sizes, step, 0, number_of_positions(rank, sizes),
-                    [&](const std::int64_t* at) { f(*at); });
+  for_each_position(rank, sizes, step, 0, number_of_positions(rank, sizes), [&](const std::int64_t* at) { f(*at); });
 }
 
 struct Walk {

@@ -47,8 +47,7 @@ void write_file(const char* op, const std::string& path, const std::vector<std::
   if (!file) fail(reason());
   error.clear();
   if (fs::exists(old)) fs::permissions(beside, old.permissions(), error);
-  for (const std::string_view piece : pieces)
-    file.write(piece.data(), static_cast<std::streamsize>(piece.size()));
+  for (const std::string_view piece : pieces) file.write(piece.data(), static_cast<std::streamsize>(piece.size()));
   file.close();
   if (file && !error) fs::rename(beside, target, error);
   if (file && !error) return;

@@ -48,11 +48,10 @@ Tensor<std::int64_t> generate(const GPT<T>& model, const Tensor<std::int64_t>& p
   require<ShapeError>(prompt.rank() >= 1 && prompt.size(-1) >= 1,
                       "generate: a prompt of shape {}; it is (…, L), with one token or more", prompt.shape());
   const std::int64_t L = prompt.size(-1);
-  const std::int64_t most =
-      (model.wpe ? model.options.block + 1 : std::numeric_limits<std::int64_t>::max()) - L;
+  const std::int64_t most = (model.wpe ? model.options.block + 1 : std::numeric_limits<std::int64_t>::max()) - L;
   require<ValueError>(n >= 0 && n <= std::max<std::int64_t>(most, 0),
-                      "generate: {} more tokens behind {}; it must be 0 to {}, for which there are positions",
-                      n, L, std::max<std::int64_t>(most, 0));
+                      "generate: {} more tokens behind {}; it must be 0 to {}, for which there are positions", n, L,
+                      std::max<std::int64_t>(most, 0));
   require<ValueError>(o.temperature >= 0 && std::isfinite(o.temperature),
                       "generate: temperature {}; it must be finite and 0 or more", o.temperature);
   require<ValueError>(o.temperature == 0 || o.generator != nullptr,

@@ -16,11 +16,11 @@ LatentAttention<T>::LatentAttention(std::int64_t width, TorchRandom& rng, const 
       kv_b_proj(o.kv_rank, o.heads * (o.nope_dim + o.v_dim), rng, false),
       o_proj(o.heads * o.v_dim, width, rng, false),
       generator_(&rng) {
-  require<ShapeError>(o.heads >= 1 && o.kv_rank >= 1 && o.nope_dim >= 1 && o.v_dim >= 1 && o.rope_dim >= 2 &&
-                          o.rope_dim % 2 == 0,
-                      "LatentAttention: {} heads, kv_rank {}, nope_dim {}, rope_dim {}, v_dim {}; each "
-                      "must be 1 or more, and rope_dim even",
-                      o.heads, o.kv_rank, o.nope_dim, o.rope_dim, o.v_dim);
+  require<ShapeError>(
+      o.heads >= 1 && o.kv_rank >= 1 && o.nope_dim >= 1 && o.v_dim >= 1 && o.rope_dim >= 2 && o.rope_dim % 2 == 0,
+      "LatentAttention: {} heads, kv_rank {}, nope_dim {}, rope_dim {}, v_dim {}; each "
+      "must be 1 or more, and rope_dim even",
+      o.heads, o.kv_rank, o.nope_dim, o.rope_dim, o.v_dim);
 }
 
 template <std::floating_point T>
@@ -36,20 +36,19 @@ typename LatentAttention<T>::Projected LatentAttention<T>::projected(const Tenso
 template <std::floating_point T>
 Tensor<T> LatentAttention<T>::operator()(const Tensor<T>& x, const std::optional<Tensor<bool>>& mask) const {
   const Projected z = projected(x, 0);
-  const auto kv = tapehead::split(split_heads(kv_b_proj(squeeze(z.c, -3)), options.heads),
-                                  {options.nope_dim, options.v_dim}, -1);
+  const auto kv =
+      tapehead::split(split_heads(kv_b_proj(squeeze(z.c, -3)), options.heads), {options.nope_dim, options.v_dim}, -1);
   const Tensor<T> k_rope = broadcast_to(z.key, z.q_rope.shape());  // one for all heads
-  return o_proj(merge_heads(attend(options.implementation, cat<T>({z.q_nope, z.q_rope}, -1),
-                                   cat<T>({kv[0], k_rope}, -1), kv[1],
-                                   {.mask = mask,
-                                    .causal = options.causal,
-                                    .dropout_p = this->training ? options.dropout : 0.0,
-                                    .generator = generator_})));
+  return o_proj(
+      merge_heads(attend(options.implementation, cat<T>({z.q_nope, z.q_rope}, -1), cat<T>({kv[0], k_rope}, -1), kv[1],
+                         {.mask = mask,
+                          .causal = options.causal,
+                          .dropout_p = this->training ? options.dropout : 0.0,
+                          .generator = generator_})));
 }
 
 // q_nope·(W_uk c) = (q_nope W_uk)·c, and Σ a (W_uv c) = W_uv Σ a c: attention runs over the rows c themselves.
-template <std::floating_point T>
-Tensor<T> LatentAttention<T>::decode(const Tensor<T>& x, KVCache<T>& cache) const {
+template <std::floating_point T> Tensor<T> LatentAttention<T>::decode(const Tensor<T>& x, KVCache<T>& cache) const {
   const Projected z = projected(x, cache.length());
   cache.append(z.key, z.c);
   const std::int64_t nope = options.nope_dim, per_head = nope + options.v_dim;

@@ -34,8 +34,7 @@ struct Notes : std::map<const void*, Noted> {
 };
 thread_local Notes notes;
 
-const tapehead::detail::Header* own_header(const tapehead::detail::Header* original,
-                                           const void* tensor) noexcept {
+const tapehead::detail::Header* own_header(const tapehead::detail::Header* original, const void* tensor) noexcept {
   const auto at = notes.find(tensor);
   if (at == notes.end() || at->second.original != original) return nullptr;
   const tapehead::detail::Header* own = at->second.own;
@@ -48,8 +47,7 @@ const tapehead::detail::Header* own_header(const tapehead::detail::Header* origi
 
 // Inner modules are noted with the outermost one, so that what is tied stays tied; their own calls find
 // everything noted.
-template <class T>
-void begin_copy(const Members<T>& members) {
+template <class T> void begin_copy(const Members<T>& members) {
   std::map<const tapehead::detail::Header*, Tensor<T>> own;
   for (const auto& [name, tensor] : members) {
     const tapehead::detail::Header& header = tensor->header();
@@ -68,8 +66,7 @@ void begin_copy(const Members<T>& members) {
 // ---- Parameters ----
 
 // Members with one id hold one tensor.
-template <class T>
-std::vector<Parameter<T>> distinct(const Members<T>& members) {
+template <class T> std::vector<Parameter<T>> distinct(const Members<T>& members) {
   notes.forget();
   std::vector<Parameter<T>> all;
   std::map<std::pair<std::int64_t, const void*>, std::size_t> seen;
@@ -82,8 +79,7 @@ std::vector<Parameter<T>> distinct(const Members<T>& members) {
   return all;
 }
 
-template <class T>
-NamedTensors state_of(const std::vector<Parameter<T>>& parameters) {
+template <class T> NamedTensors state_of(const std::vector<Parameter<T>>& parameters) {
   NamedTensors state;
   for (const Parameter<T>& p : parameters) state.add(p.name(), tapehead::detach(p.value()));
   return state;
@@ -93,14 +89,12 @@ namespace {
 
 std::string listed(const std::vector<std::string>& names) {
   std::string text;
-  for (std::size_t i = 0; i < std::min<std::size_t>(names.size(), 8); ++i)
-    text += (i > 0 ? ", " : "") + names[i];
+  for (std::size_t i = 0; i < std::min<std::size_t>(names.size(), 8); ++i) text += (i > 0 ? ", " : "") + names[i];
   return names.size() > 8 ? text + fmt::format(" and {} more", names.size() - 8) : text;
 }
 
 // The tensor that the file has for a parameter, under whichever of its names; nothing where there is none.
-template <class T>
-std::optional<Tensor<T>> found(const Parameter<T>& p, const NamedTensors& state) {
+template <class T> std::optional<Tensor<T>> found(const Parameter<T>& p, const NamedTensors& state) {
   std::optional<Tensor<T>> tensor;
   for (const std::string& name : p.names) {
     if (!state.contains(name)) continue;
@@ -109,9 +103,8 @@ std::optional<Tensor<T>> found(const Parameter<T>& p, const NamedTensors& state)
                         state.shape(name), p.value().shape());
     const Tensor<T> here = state.get<T>(name);
     if (tensor && !equal(*tensor, here))
-      raise<ValueError>(
-          "load_state: {} and {} are one parameter here, and differ in the file; nothing was loaded",
-          p.name(), name);
+      raise<ValueError>("load_state: {} and {} are one parameter here, and differ in the file; nothing was loaded",
+                        p.name(), name);
     tensor = here;
   }
   return tensor;
@@ -119,8 +112,7 @@ std::optional<Tensor<T>> found(const Parameter<T>& p, const NamedTensors& state)
 
 }  // namespace
 
-template <class T>
-void load(const std::vector<Parameter<T>>& parameters, const NamedTensors& state, bool strict) {
+template <class T> void load(const std::vector<Parameter<T>>& parameters, const NamedTensors& state, bool strict) {
   std::vector<std::string> missing, unknown;
   std::set<std::string> names;
   for (const Parameter<T>& p : parameters) {
@@ -131,8 +123,7 @@ void load(const std::vector<Parameter<T>>& parameters, const NamedTensors& state
   for (const auto& entry : state)
     if (!names.contains(entry.first)) unknown.push_back(entry.first);
   if (!missing.empty() || (strict && !unknown.empty()))
-    raise<ValueError>("load_state: {}{}{}; nothing was loaded{}",
-                      missing.empty() ? "" : "missing " + listed(missing),
+    raise<ValueError>("load_state: {}{}{}; nothing was loaded{}", missing.empty() ? "" : "missing " + listed(missing),
                       missing.empty() || unknown.empty() ? "" : "; ",
                       unknown.empty() ? "" : "without a place here " + listed(unknown),
                       missing.empty() ? " (strict = false leaves them out)" : "");

@@ -24,14 +24,12 @@ void throw_unwatched(const char* op, const std::string& name) {
       op, name);
 }
 
-template <class T>
-void check_updates(const char* op, const std::vector<Update<T>>& updates) {
+template <class T> void check_updates(const char* op, const std::vector<Update<T>>& updates) {
   std::set<std::string> names;
   for (const Update<T>& u : updates) {
-    require<ValueError>(
-        names.insert(u.name).second,
-        "{}: two parameters are called {}; the model's members() must give each a name of its own", op,
-        u.name);
+    require<ValueError>(names.insert(u.name).second,
+                        "{}: two parameters are called {}; the model's members() must give each a name of its own", op,
+                        u.name);
     require<ShapeError>(u.gradient.shape() == u.members[0]->shape(),
                         "{}: parameter {} has shape {} and its gradient {}; they must be equal", op, u.name,
                         u.members[0]->shape(), u.gradient.shape());
@@ -39,16 +37,14 @@ void check_updates(const char* op, const std::vector<Update<T>>& updates) {
 }
 
 // The length of all gradients as one vector.
-template <class T>
-double gradient_norm(const std::vector<Update<T>>& updates) {
+template <class T> double gradient_norm(const std::vector<Update<T>>& updates) {
   double length = 0;
   for (const Update<T>& u : updates) {
     const auto part = static_cast<double>(norm(detach(u.gradient)).item());
-    require<ValueError>(
-        std::isfinite(part),
-        "clip_grad_norm: the gradient of parameter {} is not finite (its norm is {}); clipping cannot "
-        "help: look for the operation that made it",
-        u.name, part);
+    require<ValueError>(std::isfinite(part),
+                        "clip_grad_norm: the gradient of parameter {} is not finite (its norm is {}); clipping cannot "
+                        "help: look for the operation that made it",
+                        u.name, part);
     length = std::hypot(length, part);  // squares of large norms would overflow
   }
   return length;
@@ -59,10 +55,7 @@ double clip_factor(double norm, double max_norm) {
   return std::min(1.0, max_norm / (norm + 1e-6));
 }
 
-template <class T>
-Tensor<T> times(const Tensor<T>& x, double factor) {
-  return detach(x) * factor;
-}
+template <class T> Tensor<T> times(const Tensor<T>& x, double factor) { return detach(x) * factor; }
 
 }  // namespace detail
 
@@ -75,18 +68,16 @@ struct Setting {
   double value;
 };
 // All of them must be 0 or more, and finite as numbers of T.
-template <class T>
-void check_settings(const char* op, std::initializer_list<Setting> settings) {
+template <class T> void check_settings(const char* op, std::initializer_list<Setting> settings) {
   for (const auto& [name, value] : settings) {
     require<ValueError>(value >= 0, "{}: {} is {}; it must be 0 or more", op, name, value);
-    require<ValueError>(std::isfinite(static_cast<T>(value)), "{}: {} is {}; it must be finite as a {}", op,
-                        name, value, dtype_name<T>());
+    require<ValueError>(std::isfinite(static_cast<T>(value)), "{}: {} is {}; it must be finite as a {}", op, name,
+                        value, dtype_name<T>());
   }
 }
 
 // The elements of x for writing, if no copy, no view and no tape could see that.
-template <class T>
-T* unshared(Tensor<T>& x) {
+template <class T> T* unshared(Tensor<T>& x) {
   const detail::Header& h = x.header();
   const bool alone = h.storage != nullptr && h.owners.load(std::memory_order_acquire) == 1 &&
                      h.storage->owners.load(std::memory_order_acquire) == 1;
@@ -96,21 +87,16 @@ T* unshared(Tensor<T>& x) {
 // A parameter's old and next value, its gradient, and the running means that the optimiser keeps of it: zeros at
 // first, updated in place if nothing else holds them, otherwise in a copy. All memory is taken before the first
 // number changes: where it runs out, nothing has changed.
-template <class T>
-struct Step {
+template <class T> struct Step {
   Step(const char* op, const Update<T>& u, const std::vector<Tensor<T>*>& keeps)
-      : update(&u),
-        old(detail::dense(*u.members[0])),
-        gradient(detail::dense(u.gradient)),
-        next(old.shape(), op) {
+      : update(&u), old(detail::dense(*u.members[0])), gradient(detail::dense(u.gradient)), next(old.shape(), op) {
     for (Tensor<T>* kept : keeps) {
       const bool begins = kept->header().storage == nullptr;
       require<ShapeError>(
           begins || kept->shape() == old.shape(),
-          "{}: parameter {} has shape {}, and what is remembered of it {}; use one optimiser for one model",
-          op, u.name, old.shape(), kept->shape());
-      if (begins || unshared(*kept) == nullptr)
-        *kept = begins ? zeros<T>(old.shape()) : detail::copied(*kept);
+          "{}: parameter {} has shape {}, and what is remembered of it {}; use one optimiser for one model", op, u.name,
+          old.shape(), kept->shape());
+      if (begins || unshared(*kept) == nullptr) *kept = begins ? zeros<T>(old.shape()) : detail::copied(*kept);
       means.push_back(unshared(*kept));
     }
   }
@@ -126,11 +112,9 @@ struct Step {
 
 }  // namespace
 
-template <std::floating_point T>
-void SGD<T>::update(const std::vector<Update<T>>& updates) {
+template <std::floating_point T> void SGD<T>::update(const std::vector<Update<T>>& updates) {
   check_settings<T>("SGD", {{"lr", lr}, {"momentum", momentum}, {"weight_decay", weight_decay}});
-  require<ValueError>(!nesterov || momentum > 0, "SGD: momentum is {}; it must be more than 0 with nesterov",
-                      momentum);
+  require<ValueError>(!nesterov || momentum > 0, "SGD: momentum is {}; it must be more than 0 with nesterov", momentum);
   std::vector<Step<T>> steps;
   steps.reserve(updates.size());
   for (const Update<T>& u : updates) {
@@ -156,8 +140,7 @@ void AdamOptimizer<T, decoupled>::update(const std::vector<Update<T>>& updates) 
   const char* op = decoupled ? "AdamW" : "Adam";
   check_settings<T>(op, {{"lr", lr}, {"eps", eps}, {"weight_decay", weight_decay}});
   for (const auto& [name, beta] : {Setting{"beta1", beta1}, Setting{"beta2", beta2}})
-    require<ValueError>(beta >= 0 && beta < 1, "{}: {} is {}; it must be 0 or more and less than 1", op, name,
-                        beta);
+    require<ValueError>(beta >= 0 && beta < 1, "{}: {} is {}; it must be 0 or more and less than 1", op, name, beta);
   std::vector<Step<T>> steps;
   steps.reserve(updates.size());
   for (const Update<T>& u : updates) {

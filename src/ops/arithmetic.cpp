@@ -19,56 +19,47 @@ using detail::recorded;
 using detail::wrapped;
 
 const Op sub_op{"sub", "c = a - b", "da = dc, db = -dc", "broadcast"};
-template <class T>
-Tensor<T> sub(const Tensor<T>& a, const Tensor<T>& b) {
+template <class T> Tensor<T> sub(const Tensor<T>& a, const Tensor<T>& b) {
   auto c = map<T>("sub", a, b, [](T x, T y) { return wrapped(x, y, [](auto u, auto v) { return u - v; }); });
   return recorded(sub_op, std::move(c), wrt(a, [](const auto& dc) { return dc; }),
                   wrt(b, [](const auto& dc) { return -dc; }));
 }
 
 const Op mul_op{"mul", "c = a b", "da = dc b, db = dc a", "broadcast"};
-template <class T>
-Tensor<T> mul(const Tensor<T>& a, const Tensor<T>& b) {
+template <class T> Tensor<T> mul(const Tensor<T>& a, const Tensor<T>& b) {
   auto c = map<T>("mul", a, b, [](T x, T y) { return wrapped(x, y, [](auto u, auto v) { return u * v; }); });
   const auto pullback = [](const auto& dc, const auto& other) { return dc * other; };
   return recorded(mul_op, std::move(c), wrt(a, pullback, b), wrt(b, pullback, a));
 }
 
 const Op div_op{"div", "c = a / b", "da = dc / b, db = -dc c / b", "broadcast"};
-template <class T>
-Real<T> div(const Tensor<T>& a, const Tensor<T>& b) {
+template <class T> Real<T> div(const Tensor<T>& a, const Tensor<T>& b) {
   const auto c = map<T>("div", a, b, [](T x, T y) { return x / y; });
   const auto into_a = [](const auto& dc, const auto& divisor) { return dc / divisor; };
-  const auto into_b = [](const auto& dc, const auto& divisor, const auto& ratio) {
-    return -(dc * ratio / divisor);
-  };
+  const auto into_b = [](const auto& dc, const auto& divisor, const auto& ratio) { return -(dc * ratio / divisor); };
   return record(div_op, c, wrt(a, into_a, b), wrt(b, into_b, b, c));
 }
 
 const Op neg_op{"neg", "y = -x", "dx = -dy", "elementwise"};
-template <class T>
-Tensor<T> neg(const Tensor<T>& x) {
+template <class T> Tensor<T> neg(const Tensor<T>& x) {
   auto y = map<T>("neg", x, [](T v) { return wrapped(T{}, v, [](auto, auto u) { return -u; }); });
   return recorded(neg_op, std::move(y), wrt(x, [](const auto& dy) { return -dy; }));
 }
 
 const Op add_number_op{"add_number", "y = x + c", "dx = dy", "elementwise"};
-template <class T>
-Tensor<T> add(const Tensor<T>& x, std::type_identity_t<T> c) {
+template <class T> Tensor<T> add(const Tensor<T>& x, std::type_identity_t<T> c) {
   auto y = map<T>("add", x, [c](T v) { return wrapped(v, c, [](auto a, auto b) { return a + b; }); });
   return recorded(add_number_op, std::move(y), wrt(x, [](const auto& dy) { return dy; }));
 }
 
 const Op mul_number_op{"mul_number", "y = s x", "dx = s dy", "elementwise"};
-template <class T>
-Tensor<T> mul(const Tensor<T>& x, std::type_identity_t<T> s) {
+template <class T> Tensor<T> mul(const Tensor<T>& x, std::type_identity_t<T> s) {
   auto y = map<T>("mul", x, [s](T v) { return wrapped(v, s, [](auto a, auto b) { return a * b; }); });
   return recorded(mul_number_op, std::move(y), wrt(x, [s](const auto& dy) { return dy * s; }));
 }
 
 const Op div_number_op{"div_number", "y = x / s", "dx = dy / s", "elementwise"};
-template <class T>
-Real<T> div(const Tensor<T>& x, std::type_identity_t<T> s) {
+template <class T> Real<T> div(const Tensor<T>& x, std::type_identity_t<T> s) {
   auto y = map<T>("div", x, [s](T v) { return v / s; });
   return record(div_number_op, std::move(y), wrt(x, [s](const auto& dy) { return dy / s; }));
 }
@@ -76,8 +67,7 @@ Real<T> div(const Tensor<T>& x, std::type_identity_t<T> s) {
 namespace {
 
 // max(a, b) and min(a, b). What one side of the gradient gets: all where it was chosen, half where both were equal.
-template <class T>
-Tensor<T> extreme(const Op& op, const Tensor<T>& a, const Tensor<T>& b, bool larger) {
+template <class T> Tensor<T> extreme(const Op& op, const Tensor<T>& a, const Tensor<T>& b, bool larger) {
   const auto better = [larger](T x, T y) { return larger ? x > y : x < y; };
   auto c = map<T>(op.name, a, b, [=](T x, T y) { return better(x, y) || std::isnan(x) ? x : y; });
   const auto pullback = [better](const auto& dc, const auto& mine, const auto& other) {
@@ -91,22 +81,15 @@ Tensor<T> extreme(const Op& op, const Tensor<T>& a, const Tensor<T>& b, bool lar
 }  // namespace
 
 const Op maximum_op{"maximum", "c = max(a, b)", "da = dc [a > b] + ½ dc [a = b], db likewise", "broadcast"};
-template <class T>
-Real<T> maximum(const Tensor<T>& a, const Tensor<T>& b) {
-  return extreme(maximum_op, a, b, true);
-}
+template <class T> Real<T> maximum(const Tensor<T>& a, const Tensor<T>& b) { return extreme(maximum_op, a, b, true); }
 
 const Op minimum_op{"minimum", "c = min(a, b)", "da = dc [a < b] + ½ dc [a = b], db likewise", "broadcast"};
-template <class T>
-Real<T> minimum(const Tensor<T>& a, const Tensor<T>& b) {
-  return extreme(minimum_op, a, b, false);
-}
+template <class T> Real<T> minimum(const Tensor<T>& a, const Tensor<T>& b) { return extreme(minimum_op, a, b, false); }
 
-// Where a = 0, both formulas may be 0 · ∞. As in PyTorch da is 0 at b = 0, where c does not depend on a, and db is 0 for b >= 0,
-// the limit for b > 0. The argument is replaced, and not the result, so that no NaN comes back through it.
+// Where a = 0, both formulas may be 0 · ∞. As in PyTorch da is 0 at b = 0, where c does not depend on a, and db is 0
+// for b >= 0, the limit for b > 0. The argument is replaced, and not the result, so that no NaN comes back through it.
 const Op pow_op{"pow", "c = aᵇ", "da = dc b aᵇ⁻¹, db = dc c log a", "broadcast"};
-template <class T>
-Real<T> pow(const Tensor<T>& a, const Tensor<T>& b) {
+template <class T> Real<T> pow(const Tensor<T>& a, const Tensor<T>& b) {
   const auto c = map<T>("pow", a, b, [](T x, T y) { return std::pow(x, y); });
   const auto into_a = [](const auto& dc, const auto& base, const auto& exponent) {
     const auto constant = (base == 0) & (exponent == 0);
@@ -120,33 +103,25 @@ Real<T> pow(const Tensor<T>& a, const Tensor<T>& b) {
 }
 
 const Op pow_number_op{"pow_number", "y = xᵖ", "dx = p dy xᵖ⁻¹", "elementwise"};
-template <class T>
-Real<T> pow(const Tensor<T>& x, std::type_identity_t<T> p) {
-  auto y = p == T{2} ? map<T>("pow", x, [](T v) { return v * v; })
-                     : map<T>("pow", x, [p](T v) { return std::pow(v, p); });
+template <class T> Real<T> pow(const Tensor<T>& x, std::type_identity_t<T> p) {
+  auto y =
+      p == T{2} ? map<T>("pow", x, [](T v) { return v * v; }) : map<T>("pow", x, [p](T v) { return std::pow(v, p); });
   const auto pullback = [p](const auto& dy, const auto& at) {
-    return p == T{0}   ? zeros_like(dy)
-           : p == T{1} ? dy
-           : p == T{2} ? dy * (at * 2)
-                       : dy * (pow(at, p - 1) * p);
+    return p == T{0} ? zeros_like(dy) : p == T{1} ? dy : p == T{2} ? dy * (at * 2) : dy * (pow(at, p - 1) * p);
   };
   return record(pow_number_op, std::move(y), wrt(x, pullback, x));
 }
 
-template <class T>
-Tensor<bool> eq(const Tensor<T>& a, const Tensor<T>& b) {
+template <class T> Tensor<bool> eq(const Tensor<T>& a, const Tensor<T>& b) {
   return map<bool>("eq", a, b, [](T x, T y) { return x == y; });
 }
-template <class T>
-Tensor<bool> ne(const Tensor<T>& a, const Tensor<T>& b) {
+template <class T> Tensor<bool> ne(const Tensor<T>& a, const Tensor<T>& b) {
   return map<bool>("ne", a, b, [](T x, T y) { return x != y; });
 }
-template <class T>
-Tensor<bool> lt(const Tensor<T>& a, const Tensor<T>& b) {
+template <class T> Tensor<bool> lt(const Tensor<T>& a, const Tensor<T>& b) {
   return map<bool>("lt", a, b, [](T x, T y) { return x < y; });
 }
-template <class T>
-Tensor<bool> le(const Tensor<T>& a, const Tensor<T>& b) {
+template <class T> Tensor<bool> le(const Tensor<T>& a, const Tensor<T>& b) {
   return map<bool>("le", a, b, [](T x, T y) { return x <= y; });
 }
 Tensor<bool> operator&(const Tensor<bool>& a, const Tensor<bool>& b) {
@@ -159,8 +134,7 @@ Tensor<bool> operator~(const Tensor<bool>& x) {
   return map<bool>("~", x, [](bool v) { return !v; });
 }
 
-template <class E>
-bool equal(const Tensor<E>& a, const Tensor<E>& b) {
+template <class E> bool equal(const Tensor<E>& a, const Tensor<E>& b) {
   return a.shape() == b.shape() && all(eq(a, b)).item();
 }
 
@@ -174,14 +148,12 @@ bool allclose(const Tensor<T>& a, const Tensor<T>& b, double rtol, double atol, 
   return all(close).item();
 }
 
-template <class To, class From>
-Tensor<To> to(const Tensor<From>& x) {
+template <class To, class From> Tensor<To> to(const Tensor<From>& x) {
   if constexpr (std::is_floating_point_v<From>)
-    require<GradientError>(
-        !is_recorded(x),
-        "to<{}>: a tape knows this tensor of shape {}, and its gradient would be lost; detach(x) "
-        "first, or convert before watching",
-        dtype_name<To>(), x.shape());
+    require<GradientError>(!is_recorded(x),
+                           "to<{}>: a tape knows this tensor of shape {}, and its gradient would be lost; detach(x) "
+                           "first, or convert before watching",
+                           dtype_name<To>(), x.shape());
   return detail::cast<To>(x);
 }
 

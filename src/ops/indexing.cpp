@@ -46,13 +46,9 @@ void check_row(const char* op, const Index& index) {
 }
 
 // Zeros that take no memory: to be added to.
-template <class T>
-Tensor<T> nothing(const Shape& shape) {
-  return broadcast_to(scalar(T{}), shape);
-}
+template <class T> Tensor<T> nothing(const Shape& shape) { return broadcast_to(scalar(T{}), shape); }
 
-template <class E>
-Buffer<E> copy_of(const char* op, const Tensor<E>& x) {
+template <class E> Buffer<E> copy_of(const char* op, const Tensor<E>& x) {
   Buffer<E> out(x.shape(), op);
   detail::copy_to(out.data(), row_major(x.shape()), x);
   return out;
@@ -77,8 +73,7 @@ Tensor<E> rows_of(const char* op, const Tensor<E>& x, int axis, const Index& ind
   const Rows rows(x.shape(), axis);
   E* out = y.data();
   for (std::int64_t o = 0; o < rows.outer; ++o)
-    for (std::int64_t i : at)
-      out = std::copy_n(from.data() + (o * rows.size + i) * rows.inner, rows.inner, out);
+    for (std::int64_t i : at) out = std::copy_n(from.data() + (o * rows.size + i) * rows.inner, rows.inner, out);
   return y;
 }
 
@@ -97,8 +92,7 @@ std::vector<std::size_t> largest(const std::vector<double>& line, std::int64_t k
 
 // y[at[i]] += src[i], rows of an axis. What goes to one position is added up in double and rounded once, in
 // the order of src, whatever the threads.
-template <class T>
-void add_rows(T* y, const Rows& rows, const std::vector<std::int64_t>& at, const T* src) {
+template <class T> void add_rows(T* y, const Rows& rows, const std::vector<std::int64_t>& at, const T* src) {
   // start[k] … start[k + 1] - 1 are where `order` lists the positions of src that go to k.
   std::vector<std::size_t> start(static_cast<std::size_t>(rows.size) + 1), order(at.size());
   for (std::int64_t k : at) ++start[static_cast<std::size_t>(k) + 1];
@@ -111,8 +105,7 @@ void add_rows(T* y, const Rows& rows, const std::vector<std::int64_t>& at, const
   kernels::parallel_for((rows.size + group - 1) / group, rows.outer * n * rows.inner, [&](std::int64_t g) {
     std::vector<double> total(static_cast<std::size_t>(rows.inner));
     for (std::int64_t k = g * group; k < std::min(rows.size, (g + 1) * group); ++k) {
-      const std::size_t first = start[static_cast<std::size_t>(k)],
-                        last = start[static_cast<std::size_t>(k) + 1];
+      const std::size_t first = start[static_cast<std::size_t>(k)], last = start[static_cast<std::size_t>(k) + 1];
       for (std::int64_t o = 0; first != last && o < rows.outer; ++o) {
         T* row = y + (o * rows.size + k) * rows.inner;
         std::copy_n(row, rows.inner, total.data());
@@ -129,8 +122,7 @@ void add_rows(T* y, const Rows& rows, const std::vector<std::int64_t>& at, const
 }  // namespace
 
 const Op gather_op{"gather", "y_ij = x_i,index_ij", "dx = scatter_add(0, index, dy)"};
-template <class E>
-Tensor<E> gather(const Tensor<E>& x, int axis, const Index& index) {
+template <class E> Tensor<E> gather(const Tensor<E>& x, int axis, const Index& index) {
   axis = normalize_axis("gather", axis, x.shape());
   check_lines("gather", x.shape(), axis, index.shape());
   Buffer<E> y(index.shape(), "gather");
@@ -138,8 +130,8 @@ Tensor<E> gather(const Tensor<E>& x, int axis, const Index& index) {
   for_each_line(index.shape(), axis, strides, [&](const auto& at) {
     for (std::int64_t j = 0; j < index.shape()[axis]; ++j)
       y[at[0] + j * strides[0][axis]] =
-          x.data()[at[1] + strides[1][axis] * checked("gather", index.data()[at[2] + j * strides[2][axis]],
-                                                      x.shape()[axis])];
+          x.data()[at[1] +
+                   strides[1][axis] * checked("gather", index.data()[at[2] + j * strides[2][axis]], x.shape()[axis])];
   });
   const auto pullback = [shape = x.shape(), axis](const auto& dy, const auto& places) {
     return scatter_add(nothing<E>(shape), axis, places, dy);
@@ -148,13 +140,12 @@ Tensor<E> gather(const Tensor<E>& x, int axis, const Index& index) {
 }
 
 const Op scatter_add_op{"scatter_add", "y = x, y_i,index_ij += src_ij", "dx = dy, dsrc = gather(dy, index)"};
-template <class T>
-Real<T> scatter_add(const Tensor<T>& x, int axis, const Index& index, const Tensor<T>& src) {
+template <class T> Real<T> scatter_add(const Tensor<T>& x, int axis, const Index& index, const Tensor<T>& src) {
   axis = normalize_axis("scatter_add", axis, x.shape());
   check_lines("scatter_add", x.shape(), axis, index.shape());
   if (src.shape() != index.shape())
-    raise<ShapeError>("scatter_add: a source of shape {} and an index of shape {}; they must be equal",
-                      src.shape(), index.shape());
+    raise<ShapeError>("scatter_add: a source of shape {} and an index of shape {}; they must be equal", src.shape(),
+                      index.shape());
   Buffer<T> y = copy_of("scatter_add", x);
   const std::int64_t size = x.shape()[axis], n = index.shape()[axis];
   const std::array<Strides, 3> strides{row_major(x.shape()), index.strides(), src.strides()};
@@ -167,8 +158,7 @@ Real<T> scatter_add(const Tensor<T>& x, int axis, const Index& index, const Tens
     for (std::int64_t j = 0; j < n; ++j)
       total[static_cast<std::size_t>(place(j))] = static_cast<double>(line[place(j) * strides[0][axis]]);
     for (std::int64_t j = 0; j < n; ++j)
-      total[static_cast<std::size_t>(place(j))] +=
-          static_cast<double>(src.data()[at[2] + j * strides[2][axis]]);
+      total[static_cast<std::size_t>(place(j))] += static_cast<double>(src.data()[at[2] + j * strides[2][axis]]);
     for (std::int64_t j = 0; j < n; ++j)
       line[place(j) * strides[0][axis]] = static_cast<T>(total[static_cast<std::size_t>(place(j))]);
   });
@@ -178,8 +168,7 @@ Real<T> scatter_add(const Tensor<T>& x, int axis, const Index& index, const Tens
 }
 
 const Op index_select_op{"index_select", "y_i = x_index_i along an axis", "dx = index_add(0, index, dy)"};
-template <class E>
-Tensor<E> index_select(const Tensor<E>& x, int axis, const Index& index) {
+template <class E> Tensor<E> index_select(const Tensor<E>& x, int axis, const Index& index) {
   axis = normalize_axis("index_select", axis, x.shape());
   check_row("index_select", index);
   auto y = rows_of("index_select", x, axis, index, x.shape().replaced(axis, index.numel()));
@@ -191,14 +180,12 @@ Tensor<E> index_select(const Tensor<E>& x, int axis, const Index& index) {
 
 const Op index_add_op{"index_add", "y = x, y_index_i += src_i along an axis",
                       "dx = dy, dsrc = index_select(dy, index)"};
-template <class T>
-Real<T> index_add(const Tensor<T>& x, int axis, const Index& index, const Tensor<T>& src) {
+template <class T> Real<T> index_add(const Tensor<T>& x, int axis, const Index& index, const Tensor<T>& src) {
   axis = normalize_axis("index_add", axis, x.shape());
   check_row("index_add", index);
   if (src.rank() != x.rank() || src.shape() != x.shape().replaced(axis, index.numel()))
-    raise<ShapeError>(
-        "index_add: a source of shape {} for shape {} and {} indices along axis {}; it must be {}",
-        src.shape(), x.shape(), index.numel(), axis, x.shape().replaced(axis, index.numel()));
+    raise<ShapeError>("index_add: a source of shape {} for shape {} and {} indices along axis {}; it must be {}",
+                      src.shape(), x.shape(), index.numel(), axis, x.shape().replaced(axis, index.numel()));
   const std::vector<std::int64_t> at = index.to_vector();
   for (std::int64_t k : at) checked("index_add", k, x.shape()[axis]);
   Buffer<T> y = copy_of("index_add", x);
@@ -209,23 +196,20 @@ Real<T> index_add(const Tensor<T>& x, int axis, const Index& index, const Tensor
 }
 
 const Op embedding_op{"embedding", "y_i = W_index_i", "dW_k = Σ dy_i over index_i = k"};
-template <class T>
-Real<T> embedding(const Index& index, const Tensor<T>& weight) {
+template <class T> Real<T> embedding(const Index& index, const Tensor<T>& weight) {
   if (weight.rank() == 0)
     throw ShapeError("embedding: a zero-dimensional weight has no rows; give one of shape (vocabulary, …)");
   Shape shape = index.shape();
   for (int axis = 1; axis < weight.rank(); ++axis) shape = shape.with(shape.rank(), weight.shape()[axis]);
   auto y = rows_of("embedding", weight, 0, index, shape);
   const auto pullback = [shape = weight.shape()](const auto& dy, const auto& rows) {
-    return index_add(nothing<T>(shape), 0, reshape(rows, {rows.numel()}),
-                     reshape(dy, shape.replaced(0, rows.numel())));
+    return index_add(nothing<T>(shape), 0, reshape(rows, {rows.numel()}), reshape(dy, shape.replaced(0, rows.numel())));
   };
   return record(embedding_op, std::move(y), wrt(weight, pullback, index));
 }
 
 const Op cumsum_op{"cumsum", "y_i = Σ x_j over j <= i", "dx_i = Σ dy_j over j >= i"};
-template <class T>
-Tensor<T> cumsum(const Tensor<T>& x, int axis) {
+template <class T> Tensor<T> cumsum(const Tensor<T>& x, int axis) {
   axis = normalize_axis("cumsum", axis, x.shape());
   Buffer<T> y(x.shape(), "cumsum");
   const std::array<Strides, 2> strides{row_major(x.shape()), x.strides()};
@@ -244,8 +228,7 @@ Tensor<T> cumsum(const Tensor<T>& x, int axis) {
 }
 
 const Op topk_op{"topk", "y = the k largest of x", "dx = scatter_add(0, indices, dy)"};
-template <std::floating_point T>
-TopK<T> topk(const Tensor<T>& x, std::int64_t k, int axis) {
+template <std::floating_point T> TopK<T> topk(const Tensor<T>& x, std::int64_t k, int axis) {
   axis = normalize_axis("topk", axis, x.shape());
   const std::int64_t n = x.shape()[axis];
   if (k < 0 || k > n)
@@ -270,8 +253,7 @@ TopK<T> topk(const Tensor<T>& x, std::int64_t k, int axis) {
   return {record(topk_op, Tensor<T>(std::move(values)), wrt(x, pullback, chosen)), chosen};
 }
 
-template <class E>
-Tensor<E> one_hot(const Index& index, std::int64_t classes) {
+template <class E> Tensor<E> one_hot(const Index& index, std::int64_t classes) {
   if (classes < 0) raise<ValueError>("one_hot: {} classes; their number must not be negative", classes);
   Buffer<E> y(index.shape().with(index.rank(), classes), "one_hot");
   std::fill_n(y.data(), y.numel(), E{});

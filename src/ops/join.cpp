@@ -20,17 +20,15 @@ std::int64_t plus(std::int64_t a, std::int64_t b) {
 }  // namespace
 
 const Op cat_op{"cat", "y = x₀, x₁, … one after the other", "dxᵢ = its slice of dy"};
-template <class E>
-Tensor<E> cat(const std::vector<Tensor<E>>& parts, int axis) {
+template <class E> Tensor<E> cat(const std::vector<Tensor<E>>& parts, int axis) {
   if (parts.empty()) throw ValueError("cat: no tensors; give at least one");
   axis = normalize_axis("cat", axis, parts[0].shape());
   std::int64_t total = 0;
   std::vector<std::int64_t> starts;
   for (const Tensor<E>& part : parts) {
-    if (part.rank() != parts[0].rank() ||
-        part.shape().replaced(axis, 0) != parts[0].shape().replaced(axis, 0))
-      raise<ShapeError>("cat: shapes {} and {}; all sizes but those along axis {} must be equal",
-                        parts[0].shape(), part.shape(), axis);
+    if (part.rank() != parts[0].rank() || part.shape().replaced(axis, 0) != parts[0].shape().replaced(axis, 0))
+      raise<ShapeError>("cat: shapes {} and {}; all sizes but those along axis {} must be equal", parts[0].shape(),
+                        part.shape(), axis);
     starts.push_back(total);
     total = plus(total, part.shape()[axis]);
   }
@@ -50,8 +48,7 @@ Tensor<E> cat(const std::vector<Tensor<E>>& parts, int axis) {
 }
 
 const Op stack_op{"stack", "y = x₀, x₁, … along a new axis", "dxᵢ = its position in dy"};
-template <class E>
-Tensor<E> stack(const std::vector<Tensor<E>>& parts, int axis) {
+template <class E> Tensor<E> stack(const std::vector<Tensor<E>>& parts, int axis) {
   if (parts.empty()) throw ValueError("stack: no tensors; give at least one");
   axis = normalize_axis("stack", axis, parts[0].shape().with(0, 1));
   std::vector<Tensor<E>> slabs;
@@ -69,8 +66,7 @@ Tensor<E> stack(const std::vector<Tensor<E>>& parts, int axis) {
     return out;
 }
 
-template <class E>
-std::vector<Tensor<E>> split(const Tensor<E>& x, const std::vector<std::int64_t>& sizes, int axis) {
+template <class E> std::vector<Tensor<E>> split(const Tensor<E>& x, const std::vector<std::int64_t>& sizes, int axis) {
   axis = normalize_axis("split", axis, x.shape());
   std::int64_t total = 0;
   for (std::int64_t size : sizes) {
@@ -78,16 +74,15 @@ std::vector<Tensor<E>> split(const Tensor<E>& x, const std::vector<std::int64_t>
     total = plus(total, size);
   }
   if (total != x.shape()[axis])
-    raise<ShapeError>("split: sizes that add up to {} along axis {} of shape {}; they must add up to {}",
-                      total, axis, x.shape(), x.shape()[axis]);
+    raise<ShapeError>("split: sizes that add up to {} along axis {} of shape {}; they must add up to {}", total, axis,
+                      x.shape(), x.shape()[axis]);
   std::vector<Tensor<E>> parts;
   std::int64_t start = 0;
   for (std::int64_t size : sizes) parts.push_back(slice(x, axis, start, start + size)), start += size;
   return parts;
 }
 
-template <class E>
-std::vector<Tensor<E>> split(const Tensor<E>& x, std::int64_t size, int axis) {
+template <class E> std::vector<Tensor<E>> split(const Tensor<E>& x, std::int64_t size, int axis) {
   if (size <= 0) raise<ValueError>("split: size {}; it must be positive", size);
   std::vector<std::int64_t> sizes;
   for (std::int64_t rest = x.size(axis); rest > 0; rest -= size) sizes.push_back(std::min(rest, size));

@@ -29,37 +29,33 @@ Targets looked_up(const Tensor<std::int64_t>& target, std::int64_t classes, std:
   std::int64_t row = 0;
   for (std::int64_t i : t.index.to_vector()) {
     if (i < 0 || i >= classes)
-      raise<IndexError>("cross_entropy: target {} in row {}; it must be in 0 to {}, or the ignore_index {}",
-                        i, row, classes - 1, ignore_index);
+      raise<IndexError>("cross_entropy: target {} in row {}; it must be in 0 to {}, or the ignore_index {}", i, row,
+                        classes - 1, ignore_index);
     ++row;
   }
   return t;
 }
 
 // Σ_c -q_c log softmax(x)_c, where the target's weight is 1 - ε + ε/C and all others' ε/C. Each logarithm is
-// (max - x_c) + log Σ, in this order: max + log Σ would round the logarithm away where the scores are large. With ε = 0 the
-// other classes do not count: they may be -inf.
-template <class T>
-double row_loss(std::int64_t n, const T* x, std::int64_t target, double smoothing) {
+// (max - x_c) + log Σ, in this order: max + log Σ would round the logarithm away where the scores are large. With ε = 0
+// the other classes do not count: they may be -inf.
+template <class T> double row_loss(std::int64_t n, const T* x, std::int64_t target, double smoothing) {
   const auto total = kernels::sum_exp_row(n, x);
   const auto minus_log = [&](std::int64_t c) {
     return (static_cast<double>(total.max) - static_cast<double>(x[c])) + total.log;
   };
   double loss = (1 - smoothing) * minus_log(target);
-  for (std::int64_t c = 0; smoothing > 0 && c < n; ++c)
-    loss += smoothing / static_cast<double>(n) * minus_log(c);
+  for (std::int64_t c = 0; smoothing > 0 && c < n; ++c) loss += smoothing / static_cast<double>(n) * minus_log(c);
   return loss;
 }
 
 // The target distribution q, (…, classes).
-template <class T>
-Tensor<T> target_weights(const Targets& t, std::int64_t classes, double smoothing) {
+template <class T> Tensor<T> target_weights(const Targets& t, std::int64_t classes, double smoothing) {
   return one_hot<T>(t.index, classes) * (1 - smoothing) + smoothing / static_cast<double>(classes);
 }
 
 // What arrives at each row's loss: a mean hands each of its n terms an equal part.
-template <class T>
-Tensor<T> row_gradient(const Tensor<T>& dy, Reduction reduction, std::int64_t n) {
+template <class T> Tensor<T> row_gradient(const Tensor<T>& dy, Reduction reduction, std::int64_t n) {
   return reduction == Reduction::none ? unsqueeze(dy, -1) : reduction == Reduction::mean ? dy / n : dy;
 }
 
@@ -93,28 +89,23 @@ Tensor<T> cross_entropy_backward(const Tensor<T>& logits, const Tensor<T>& dy, c
     const auto dp = u * row_gradient(arrived, o.reduction, count);
     return masked_fill(softmax_backward(softmax(at, -1), dp, -1), unsqueeze(left_out, -1), 0);
   };
-  const auto into_dy = [o, count = t.count](const auto& u, const auto& at, const auto& targets,
-                                            const auto& left_out) {
-    const auto slope =
-        softmax(at, -1) - target_weights<T>({left_out, targets, count}, at.size(-1), o.label_smoothing);
+  const auto into_dy = [o, count = t.count](const auto& u, const auto& at, const auto& targets, const auto& left_out) {
+    const auto slope = softmax(at, -1) - target_weights<T>({left_out, targets, count}, at.size(-1), o.label_smoothing);
     const auto rows = sum(masked_fill(u * slope, unsqueeze(left_out, -1), 0), -1);
     return o.reduction == Reduction::none ? rows : row_gradient(sum(rows), o.reduction, count);
   };
-  return record(cross_entropy_backward_op, Tensor<T>(std::move(dx)),
-                wrt(logits, into_logits, logits, dy, t.ignored),
+  return record(cross_entropy_backward_op, Tensor<T>(std::move(dx)), wrt(logits, into_logits, logits, dy, t.ignored),
                 wrt(dy, into_dy, logits, t.index, t.ignored));
 }
 
 const Op cross_entropy_op{"cross_entropy", "y = -Σ q log softmax(x), q = (1 - ε) [target] + ε/C",
                           "dx = dy (softmax(x) - q), 0 where ignored", "x (…, C), target (…) → () or (…)"};
 template <class T>
-Real<T> cross_entropy(const Tensor<T>& logits, const Tensor<std::int64_t>& target,
-                      const CrossEntropyOptions& o) {
-  require<ShapeError>(
-      logits.rank() > 0 && logits.shape().without(std::max(0, logits.rank() - 1)) == target.shape(),
-      "cross_entropy: logits {} and targets {}; the targets' shape must be the logits' without its "
-      "last axis, the classes",
-      logits.shape(), target.shape());
+Real<T> cross_entropy(const Tensor<T>& logits, const Tensor<std::int64_t>& target, const CrossEntropyOptions& o) {
+  require<ShapeError>(logits.rank() > 0 && logits.shape().without(std::max(0, logits.rank() - 1)) == target.shape(),
+                      "cross_entropy: logits {} and targets {}; the targets' shape must be the logits' without its "
+                      "last axis, the classes",
+                      logits.shape(), target.shape());
   require<ValueError>(o.label_smoothing >= 0 && o.label_smoothing <= 1,
                       "cross_entropy: label_smoothing {}; it is a probability, so it must be in [0, 1]",
                       o.label_smoothing);
@@ -139,19 +130,16 @@ Real<T> cross_entropy(const Tensor<T>& logits, const Tensor<std::int64_t>& targe
                                                 const auto& left_out) {
     return cross_entropy_backward(at, dy, {left_out, targets, count}, o);
   };
-  return record(cross_entropy_op, Tensor<T>(std::move(y)),
-                wrt(logits, into_logits, logits, t.index, t.ignored));
+  return record(cross_entropy_op, Tensor<T>(std::move(y)), wrt(logits, into_logits, logits, t.index, t.ignored));
 }
 
 const Op mse_loss_op{"mse_loss", "y = mean (x - t)²", "dx = 2 dy (x - t) / n, dt = -dx",
                      "x (…), t the same → () or (…)"};
-template <class T>
-Real<T> mse_loss(const Tensor<T>& x, const Tensor<T>& target, Reduction reduction) {
-  require<ShapeError>(
-      x.shape() == target.shape(),
-      "mse_loss: shapes {} and {}; they must be equal: reshape one of them (broadcasting would compare "
-      "every element with every other)",
-      x.shape(), target.shape());
+template <class T> Real<T> mse_loss(const Tensor<T>& x, const Tensor<T>& target, Reduction reduction) {
+  require<ShapeError>(x.shape() == target.shape(),
+                      "mse_loss: shapes {} and {}; they must be equal: reshape one of them (broadcasting would compare "
+                      "every element with every other)",
+                      x.shape(), target.shape());
   const auto d = detach(x) - detach(target);
   auto y = reduction == Reduction::mean ? mean(d * d) : reduction == Reduction::sum ? sum(d * d) : d * d;
   const auto pullback = [reduction, n = x.numel()](const auto& dy, const auto& at, const auto& other) {
@@ -160,9 +148,8 @@ Real<T> mse_loss(const Tensor<T>& x, const Tensor<T>& target, Reduction reductio
   return record(mse_loss_op, std::move(y), wrt(x, pullback, x, target), wrt(target, pullback, target, x));
 }
 
-#define TAPEHEAD_LOSS(T)                                                          \
-  template Tensor<T> cross_entropy(const Tensor<T>&, const Tensor<std::int64_t>&, \
-                                   const CrossEntropyOptions&);                   \
+#define TAPEHEAD_LOSS(T)                                                                                       \
+  template Tensor<T> cross_entropy(const Tensor<T>&, const Tensor<std::int64_t>&, const CrossEntropyOptions&); \
   template Tensor<T> mse_loss(const Tensor<T>&, const Tensor<T>&, Reduction);
 TAPEHEAD_LOSS(float)
 TAPEHEAD_LOSS(double)

@@ -15,8 +15,7 @@ double NumberFormat::epsilon() const { return std::ldexp(1.0, -fraction_bits); }
 double NumberFormat::smallest_normal() const { return std::ldexp(1.0, 1 - max_exponent); }
 double NumberFormat::smallest() const { return std::ldexp(1.0, 1 - max_exponent - fraction_bits); }
 
-template <class T>
-Real<T> round_to(const NumberFormat& format, const Tensor<T>& x) {
+template <class T> Real<T> round_to(const NumberFormat& format, const Tensor<T>& x) {
   if (is_recorded(x))
     raise<GradientError>(
         "round_to: a tape knows this tensor of shape {}, and rounding to {} has derivative 0 wherever it has "
@@ -28,9 +27,8 @@ Real<T> round_to(const NumberFormat& format, const Tensor<T>& x) {
     // The gap between neighbours beside v is 2^gap; in units of it, rounding is to the nearest integer.
     const int gap = std::max(std::ilogb(v), 1 - format.max_exponent) - format.fraction_bits;
     const double rounded = std::ldexp(std::nearbyint(std::ldexp(static_cast<double>(v), -gap)), gap);
-    return static_cast<T>(std::abs(rounded) > largest
-                              ? std::copysign(std::numeric_limits<double>::infinity(), rounded)
-                              : rounded);
+    return static_cast<T>(std::abs(rounded) > largest ? std::copysign(std::numeric_limits<double>::infinity(), rounded)
+                                                      : rounded);
   });
 }
 

@@ -23,48 +23,42 @@ using detail::map_runs;
 // written without subtracting numbers that are nearly equal: σ(x) σ(-x), not y (1 - y).
 
 const Op exp_op{"exp", "y = exp(x)", "dx = dy y", "elementwise"};
-template <class T>
-Real<T> exp(const Tensor<T>& x) {
+template <class T> Real<T> exp(const Tensor<T>& x) {
   const auto y = map_runs("exp", x, kernels::exp_n<T>);
   const auto pullback = [](const auto& dy, const auto& result) { return dy * result; };
   return record(exp_op, y, wrt(x, pullback, y));
 }
 
 const Op expm1_op{"expm1", "y = exp(x) - 1", "dx = dy exp(x)", "elementwise"};
-template <class T>
-Real<T> expm1(const Tensor<T>& x) {
+template <class T> Real<T> expm1(const Tensor<T>& x) {
   auto y = map<T>("expm1", x, [](T v) { return std::expm1(v); });
   const auto pullback = [](const auto& dy, const auto& at) { return dy * exp(at); };
   return record(expm1_op, std::move(y), wrt(x, pullback, x));
 }
 
 const Op log_op{"log", "y = log(x)", "dx = dy / x", "elementwise"};
-template <class T>
-Real<T> log(const Tensor<T>& x) {
+template <class T> Real<T> log(const Tensor<T>& x) {
   auto y = map_runs("log", x, kernels::log_n<T>);
   const auto pullback = [](const auto& dy, const auto& at) { return dy / at; };
   return record(log_op, std::move(y), wrt(x, pullback, x));
 }
 
 const Op log1p_op{"log1p", "y = log(1 + x)", "dx = dy / (1 + x)", "elementwise"};
-template <class T>
-Real<T> log1p(const Tensor<T>& x) {
+template <class T> Real<T> log1p(const Tensor<T>& x) {
   auto y = map<T>("log1p", x, [](T v) { return std::log1p(v); });
   const auto pullback = [](const auto& dy, const auto& at) { return dy / (at + 1); };
   return record(log1p_op, std::move(y), wrt(x, pullback, x));
 }
 
 const Op sqrt_op{"sqrt", "y = √x", "dx = dy / 2y", "elementwise"};
-template <class T>
-Real<T> sqrt(const Tensor<T>& x) {
+template <class T> Real<T> sqrt(const Tensor<T>& x) {
   const auto y = map<T>("sqrt", x, [](T v) { return std::sqrt(v); });
   const auto pullback = [](const auto& dy, const auto& root) { return dy / (root * 2); };
   return record(sqrt_op, y, wrt(x, pullback, y));
 }
 
 const Op abs_op{"abs", "y = |x|", "dx = dy sign(x)", "elementwise"};
-template <class T>
-Real<T> abs(const Tensor<T>& x) {
+template <class T> Real<T> abs(const Tensor<T>& x) {
   auto y = map<T>("abs", x, [](T v) { return std::abs(v); });
   const auto pullback = [](const auto& dy, const auto& at) {
     return dy * map<T>("sign", at, [](T v) { return v > 0 ? T{1} : v < 0 ? T{-1} : v == 0 ? T{0} : v; });
@@ -73,45 +67,36 @@ Real<T> abs(const Tensor<T>& x) {
 }
 
 const Op sin_op{"sin", "y = sin(x)", "dx = dy cos(x)", "elementwise"};
-template <class T>
-Real<T> sin(const Tensor<T>& x) {
+template <class T> Real<T> sin(const Tensor<T>& x) {
   auto y = map<T>("sin", x, [](T v) { return std::sin(v); });
   const auto pullback = [](const auto& dy, const auto& at) { return dy * cos(at); };
   return record(sin_op, std::move(y), wrt(x, pullback, x));
 }
 
 const Op cos_op{"cos", "y = cos(x)", "dx = -dy sin(x)", "elementwise"};
-template <class T>
-Real<T> cos(const Tensor<T>& x) {
+template <class T> Real<T> cos(const Tensor<T>& x) {
   auto y = map<T>("cos", x, [](T v) { return std::cos(v); });
   const auto pullback = [](const auto& dy, const auto& at) { return -(dy * sin(at)); };
   return record(cos_op, std::move(y), wrt(x, pullback, x));
 }
 
 const Op tanh_op{"tanh", "y = tanh(x)", "dx = dy 4 σ(2x) σ(-2x) = dy (1 - y²)", "elementwise"};
-template <class T>
-Real<T> tanh(const Tensor<T>& x) {
+template <class T> Real<T> tanh(const Tensor<T>& x) {
   auto y = map_runs("tanh", x, kernels::tanh_n<T>);
-  const auto pullback = [](const auto& dy, const auto& at) {
-    return dy * (sigmoid(at * 2) * sigmoid(at * -2) * 4);
-  };
+  const auto pullback = [](const auto& dy, const auto& at) { return dy * (sigmoid(at * 2) * sigmoid(at * -2) * 4); };
   return record(tanh_op, std::move(y), wrt(x, pullback, x));
 }
 
 const Op sigmoid_op{"sigmoid", "y = σ(x) = 1 / (1 + exp(-x))", "dx = dy σ(x) σ(-x)", "elementwise"};
-template <class T>
-Real<T> sigmoid(const Tensor<T>& x) {
+template <class T> Real<T> sigmoid(const Tensor<T>& x) {
   const auto y = map_runs("sigmoid", x, kernels::sigmoid_n<T>);
-  const auto pullback = [](const auto& dy, const auto& result, const auto& at) {
-    return dy * (result * sigmoid(-at));
-  };
+  const auto pullback = [](const auto& dy, const auto& result, const auto& at) { return dy * (result * sigmoid(-at)); };
   return record(sigmoid_op, y, wrt(x, pullback, y, x));
 }
 
 // x² = square + low exactly, so that no rounding of the exponent is multiplied by its size.
 const Op gaussian_op{"gaussian", "y = g exp(-a x²)", "dg = dy exp(-a x²), dx = -2 a x dy y", "elementwise"};
-template <class T>
-Tensor<T> gaussian(const Tensor<T>& x, const Tensor<T>& g, double a) {
+template <class T> Tensor<T> gaussian(const Tensor<T>& x, const Tensor<T>& g, double a) {
   auto y = map<T>("gaussian", x, g, [a](T v, T factor) {
     const auto wide = static_cast<double>(v), square = wide * wide, low = std::fma(wide, wide, -square);
     const double bell = std::isinf(square) ? 0 : std::exp(-a * square) * (1 - a * low);
@@ -125,8 +110,7 @@ Tensor<T> gaussian(const Tensor<T>& x, const Tensor<T>& g, double a) {
 }
 
 const Op erf_op{"erf", "y = erf(x)", "dx = dy 2/√π exp(-x²)", "elementwise"};
-template <class T>
-Real<T> erf(const Tensor<T>& x) {
+template <class T> Real<T> erf(const Tensor<T>& x) {
   auto y = map_runs("erf", x, kernels::erf_n<T>);
   const auto pullback = [](const auto& dy, const auto& at) {
     return gaussian(at, dy * (2 * std::numbers::inv_sqrtpi), 1);
@@ -135,8 +119,7 @@ Real<T> erf(const Tensor<T>& x) {
 }
 
 const Op relu_op{"relu", "y = max(x, 0)", "dx = dy [x > 0]", "elementwise"};
-template <class T>
-Real<T> relu(const Tensor<T>& x) {
+template <class T> Real<T> relu(const Tensor<T>& x) {
   auto y = map<T>("relu", x, [](T v) { return v <= 0 ? T{0} : v; });  // NaN is not <= 0 and stays
   const auto pullback = [](const auto& dy, const auto& at) { return masked_fill(dy, at <= 0, 0); };
   return record(relu_op, std::move(y), wrt(x, pullback, x));
@@ -145,10 +128,8 @@ Real<T> relu(const Tensor<T>& x) {
 // ---- gelu: x Φ(x). Its second derivative is Φ'(x) (2 - x²), Φ' the normal density.
 
 const Op gelu_backward_op{"gelu_backward", "dx = dy (Φ(x) + x Φ'(x))",
-                          "for u arriving: d(dy) = u (Φ(x) + x Φ'(x)), dx = u dy Φ'(x) (2 - x²)",
-                          "elementwise"};
-template <class T>
-Tensor<T> gelu_backward(const Tensor<T>& x, const Tensor<T>& dy) {
+                          "for u arriving: d(dy) = u (Φ(x) + x Φ'(x)), dx = u dy Φ'(x) (2 - x²)", "elementwise"};
+template <class T> Tensor<T> gelu_backward(const Tensor<T>& x, const Tensor<T>& dy) {
   const Tensor<T> from = contiguous(detach(x)), arriving = contiguous(detach(dy));
   Buffer<T> dx(x.shape(), "gelu_backward");
   kernels::parallel_pieces(x.numel(), 16, [&](std::int64_t i, std::int64_t n) {
@@ -167,45 +148,24 @@ Tensor<T> gelu_backward(const Tensor<T>& x, const Tensor<T>& dy) {
 // keeps its digits where tanh u is near -1.
 
 struct SiluGate {
-  template <class N>
-  static N value(const N& x) {
-    return x;
-  }
-  template <class N>
-  static N slope(const N& x) {
-    return x * 0 + 1;
-  }
-  template <class N>
-  static N curvature(const N& x) {
-    return x * 0;
-  }
+  template <class N> static N value(const N& x) { return x; }
+  template <class N> static N slope(const N& x) { return x * 0 + 1; }
+  template <class N> static N curvature(const N& x) { return x * 0; }
 };
 struct TanhGate {  // v = 2 √(2/π) (x + 0.044715 x³)
   template <class N>
-  using Constant = typename std::conditional_t<std::is_arithmetic_v<N>, std::type_identity<N>,
-                                               std::type_identity<double>>::type;
+  using Constant =
+      typename std::conditional_t<std::is_arithmetic_v<N>, std::type_identity<N>, std::type_identity<double>>::type;
   template <class N>
-  static constexpr auto scale =
-      2 * std::numbers::sqrt2_v<Constant<N>>* std::numbers::inv_sqrtpi_v<Constant<N>>;
-  template <class N>
-  static constexpr auto cubic = static_cast<Constant<N>>(0.044715L);
-  template <class N>
-  static N value(const N& x) {
-    return x * (x * x * cubic<N> + 1) * scale<N>;
-  }
-  template <class N>
-  static N slope(const N& x) {
-    return (x * x * (3 * cubic<N>)+1) * scale<N>;
-  }
-  template <class N>
-  static N curvature(const N& x) {
-    return x * (6 * cubic<N> * scale<N>);
-  }
+  static constexpr auto scale = 2 * std::numbers::sqrt2_v<Constant<N>>* std::numbers::inv_sqrtpi_v<Constant<N>>;
+  template <class N> static constexpr auto cubic = static_cast<Constant<N>>(0.044715L);
+  template <class N> static N value(const N& x) { return x * (x * x * cubic<N> + 1) * scale<N>; }
+  template <class N> static N slope(const N& x) { return (x * x * (3 * cubic<N>)+1) * scale<N>; }
+  template <class N> static N curvature(const N& x) { return x * (6 * cubic<N> * scale<N>); }
 };
 
 // Where σ is 0 the limit is 0, also for x = -∞, where the product would be NaN.
-template <class Gate, class T>
-Tensor<T> gated(const char* op, const Tensor<T>& x) {
+template <class Gate, class T> Tensor<T> gated(const char* op, const Tensor<T>& x) {
   return map_runs(op, x, [](std::int64_t n, const T* in, T* out) {
     constexpr std::int64_t piece = 512;
     T gate[piece];
@@ -222,8 +182,7 @@ const Op gate_backward_op{"gate_backward", "dx = dy σ(v) (1 + x σ(-v) v')",
                           "for u arriving: d(dy) = u σ(v) (1 + x σ(-v) v'), "
                           "dx = u dy σ(v) σ(-v) (2 v' + x (v'² (σ(-v) - σ(v)) + v''))",
                           "elementwise"};
-template <class Gate, class T>
-Tensor<T> gate_backward(const Tensor<T>& x, const Tensor<T>& dy) {
+template <class Gate, class T> Tensor<T> gate_backward(const Tensor<T>& x, const Tensor<T>& dy) {
   // Float is computed in double: the derivative crosses 0, where a sum in float would have no digits left. And an error
   // of v is multiplied by |v|, so double takes v from long double, as gate + low.
   using Wide = std::conditional_t<std::is_same_v<T, float>, double, long double>;
@@ -235,8 +194,7 @@ Tensor<T> gate_backward(const Tensor<T>& x, const Tensor<T>& dy) {
     for (std::int64_t start = 0; start < n; start += piece) {
       const std::int64_t size = std::min(piece, n - start);
       for (std::int64_t i = 0; i < size; ++i) {
-        at[i] =
-            std::clamp(static_cast<double>(in[start + i]), -1000.0, 40.0);  // beyond, the result is 0 or dy
+        at[i] = std::clamp(static_cast<double>(in[start + i]), -1000.0, 40.0);  // beyond, the result is 0 or dy
         const Wide v = Gate::value(static_cast<Wide>(at[i]));
         gate[i] = static_cast<double>(v);
         low[i] = static_cast<double>(v - static_cast<Wide>(gate[i]));
@@ -246,8 +204,8 @@ Tensor<T> gate_backward(const Tensor<T>& x, const Tensor<T>& dy) {
       for (std::int64_t i = 0; i < size; ++i) {
         const double t = smaller[i], step = t * (1 - t) * low[i];
         const double s = (gate[i] < 0 ? t : 1 - t) + step, rest = (gate[i] < 0 ? 1 - t : t) - step;
-        out[start + i] = static_cast<T>(static_cast<double>(arriving[start + i]) *
-                                        (s * (1 + at[i] * rest * Gate::slope(at[i]))));
+        out[start + i] =
+            static_cast<T>(static_cast<double>(arriving[start + i]) * (s * (1 + at[i] * rest * Gate::slope(at[i]))));
       }
     }
   };
@@ -255,18 +213,16 @@ Tensor<T> gate_backward(const Tensor<T>& x, const Tensor<T>& dy) {
   const auto into_x = [](const auto& u, const auto& value, const auto& arrived) {
     const auto near = clamp(value, -40, 40), v = Gate::value(near), slope = Gate::slope(near);
     const auto s = sigmoid(v), rest = sigmoid(-v);
-    return u * arrived *
-           (s * rest * (slope * 2 + near * (slope * slope * (rest - s) + Gate::curvature(near))));
+    return u * arrived * (s * rest * (slope * 2 + near * (slope * slope * (rest - s) + Gate::curvature(near))));
   };
-  return record(gate_backward_op, detail::mapped<T>("gate_backward", {x, dy}, run, nullptr),
-                wrt(dy, into_dy, x), wrt(x, into_x, x, dy));
+  return record(gate_backward_op, detail::mapped<T>("gate_backward", {x, dy}, run, nullptr), wrt(dy, into_dy, x),
+                wrt(x, into_x, x, dy));
 }
 
 const Op gelu_op{"gelu", "y = x Φ(x)", "dx = dy (Φ(x) + x Φ'(x))", "elementwise"};
 const Op gelu_tanh_op{"gelu_tanh", "y = ½ x (1 + tanh u) = x σ(2u), u = √(2/π) (x + 0.044715 x³)",
                       "dx = dy σ(2u) (1 + 2 x σ(-2u) u')", "elementwise"};
-template <class T>
-Real<T> gelu(const Tensor<T>& x, Gelu form) {
+template <class T> Real<T> gelu(const Tensor<T>& x, Gelu form) {
   const auto by_gate = [](const auto& dy, const auto& at) { return gate_backward<TanhGate>(at, dy); };
   if (form == Gelu::tanh) return record(gelu_tanh_op, gated<TanhGate>("gelu", x), wrt(x, by_gate, x));
   const auto pullback = [](const auto& dy, const auto& at) { return gelu_backward(at, dy); };
@@ -274,15 +230,13 @@ Real<T> gelu(const Tensor<T>& x, Gelu form) {
 }
 
 const Op silu_op{"silu", "y = x σ(x)", "dx = dy σ(x) (1 + x σ(-x))", "elementwise"};
-template <class T>
-Real<T> silu(const Tensor<T>& x) {
+template <class T> Real<T> silu(const Tensor<T>& x) {
   const auto pullback = [](const auto& dy, const auto& at) { return gate_backward<SiluGate>(at, dy); };
   return record(silu_op, gated<SiluGate>("silu", x), wrt(x, pullback, x));
 }
 
 const Op clamp_op{"clamp", "y = min(max(x, low), high)", "dx = dy [low <= x <= high]", "elementwise"};
-template <class T>
-Real<T> clamp(const Tensor<T>& x, std::type_identity_t<T> low, std::type_identity_t<T> high) {
+template <class T> Real<T> clamp(const Tensor<T>& x, std::type_identity_t<T> low, std::type_identity_t<T> high) {
   require<ValueError>(low <= high, "clamp: low {} and high {}; low must not be above high", low, high);
   auto y = map<T>("clamp", x, [low, high](T v) { return v < low ? low : v > high ? high : v; });
   const auto pullback = [low, high](const auto& dy, const auto& at) {
@@ -291,17 +245,14 @@ Real<T> clamp(const Tensor<T>& x, std::type_identity_t<T> low, std::type_identit
   return record(clamp_op, std::move(y), wrt(x, pullback, x));
 }
 
-template <class T>
-Tensor<bool> isnan(const Tensor<T>& x) {
+template <class T> Tensor<bool> isnan(const Tensor<T>& x) {
   return map<bool>("isnan", x, [](T v) { return v != v; });
 }
-template <class T>
-Tensor<bool> isfinite(const Tensor<T>& x) {
+template <class T> Tensor<bool> isfinite(const Tensor<T>& x) {
   return map<bool>("isfinite", x, [](T v) { return v - v == 0; });
 }
 
-template <class T>
-Real<T> round(const Tensor<T>& x, int decimals) {
+template <class T> Real<T> round(const Tensor<T>& x, int decimals) {
   double power = 1;
   for (int i = std::abs(std::clamp(decimals, -400, 400)); i > 0; --i) power *= 10;
   const auto scale = static_cast<T>(power);
@@ -325,8 +276,8 @@ Real<T> round(const Tensor<T>& x, int decimals) {
   template Tensor<T> clamp<T>(const Tensor<T>&, std::type_identity_t<T>, std::type_identity_t<T>);      \
   template Tensor<bool> isnan(const Tensor<T>&); template Tensor<bool> isfinite(const Tensor<T>&);
 TAPEHEAD_MATH(float) TAPEHEAD_MATH(double)
-// clang-format on
-template Tensor<float> round(const Tensor<float>&, int);
+    // clang-format on
+    template Tensor<float> round(const Tensor<float>&, int);
 template Tensor<double> round(const Tensor<double>&, int);
 
 }  // namespace tapehead

@@ -16,8 +16,7 @@ namespace tapehead {
 namespace {
 
 // One operand as a batch of matrices: a vector is one row on the left, one column on the right.
-template <class T>
-struct Matrices {
+template <class T> struct Matrices {
   Matrices(const Tensor<T>& x, bool left) : data(x.data()) {
     const int rank = x.rank();
     if (rank == 1) {
@@ -36,18 +35,17 @@ struct Matrices {
   Strides batch_strides;
 };
 
-template <class T>
-Tensor<T> product(const Tensor<T>& A, const Tensor<T>& B) {
+template <class T> Tensor<T> product(const Tensor<T>& A, const Tensor<T>& B) {
   require<ShapeError>(A.rank() > 0 && B.rank() > 0,
-                      "matmul: {} @ {}: an operand is zero-dimensional; multiply by a number with *",
-                      A.shape(), B.shape());
+                      "matmul: {} @ {}: an operand is zero-dimensional; multiply by a number with *", A.shape(),
+                      B.shape());
   const Matrices<T> a(A, true), b(B, false);
   if (a.columns != b.rows) {
     const char* turned = B.rank() < 2 || a.columns != b.columns ? ""
                          : B.rank() == 2                        ? "; did you mean matmul(a, b.T())?"
                                                                 : "; did you mean matmul(a, mT(b))?";
-    raise<ShapeError>("matmul: {} @ {}: inner sizes {} and {} differ{}", A.shape(), B.shape(), a.columns,
-                      b.rows, turned);
+    raise<ShapeError>("matmul: {} @ {}: inner sizes {} and {} differ{}", A.shape(), B.shape(), a.columns, b.rows,
+                      turned);
   }
   Shape shape = broadcast_shapes("matmul", a.batch, b.batch);
   const Shape batch = shape;
@@ -58,8 +56,8 @@ Tensor<T> product(const Tensor<T>& A, const Tensor<T>& B) {
   // A batch of rows against one matrix is one product of a tall matrix.
   if (B.rank() <= 2 && A.rank() > 2 && A.is_contiguous()) {
     const std::int64_t rows = a.batch.numel() * a.rows;
-    kernels::gemm<T>(rows, b.columns, a.columns, a.data, a.columns, 1, b.data, b.row_step, b.column_step,
-                     C.data(), b.columns);
+    kernels::gemm<T>(rows, b.columns, a.columns, a.data, a.columns, 1, b.data, b.row_step, b.column_step, C.data(),
+                     b.columns);
     return C;
   }
   std::vector<std::int64_t> a_at, b_at;
@@ -69,31 +67,27 @@ Tensor<T> product(const Tensor<T>& A, const Tensor<T>& B) {
                             [&](std::int64_t offset) { a_at.push_back(offset); });
   kernels::for_each_element(batch.rank(), batch.begin(), b_strides.begin(),
                             [&](std::int64_t offset) { b_at.push_back(offset); });
-  kernels::gemm_batch<T>(static_cast<std::int64_t>(a_at.size()), a.rows, b.columns, a.columns, a.data,
-                         a_at.data(), a.row_step, a.column_step, b.data, b_at.data(), b.row_step,
-                         b.column_step, C.data());
+  kernels::gemm_batch<T>(static_cast<std::int64_t>(a_at.size()), a.rows, b.columns, a.columns, a.data, a_at.data(),
+                         a.row_step, a.column_step, b.data, b_at.data(), b.row_step, b.column_step, C.data());
   return C;
 }
 
 // The gradients in matrix form. Where B is one matrix for a whole batch of A, the batch is folded into its
 // rows, so that dB comes as one product and not as a batch to be summed.
-template <class T>
-Tensor<T> as_rows(const Tensor<T>& x, int last) {
+template <class T> Tensor<T> as_rows(const Tensor<T>& x, int last) {
   std::int64_t rows = 1;
   for (int axis = 0; axis < x.rank() - last; ++axis) rows *= x.shape()[axis];
   return reshape(x, last == 0 ? Shape{rows} : Shape{rows, x.size(-1)});
 }
 
-template <class T>
-Tensor<T> gradient_of_left(const Shape& A, const Tensor<T>& B, const Tensor<T>& dC) {
+template <class T> Tensor<T> gradient_of_left(const Shape& A, const Tensor<T>& B, const Tensor<T>& dC) {
   if (A.rank() == 1 && B.rank() == 1) return dC * B;                   // c = Σ aᵢ bᵢ
   if (B.rank() == 1) return unsqueeze(dC, -1) * B;                     // rows times a column
   if (A.rank() == 1) return matmul(B, unsqueeze(dC, -1)).squeeze(-1);  // a row times matrices
   return matmul(dC, mT(B));
 }
 
-template <class T>
-Tensor<T> gradient_of_right(const Tensor<T>& A, const Shape& B, const Tensor<T>& dC) {
+template <class T> Tensor<T> gradient_of_right(const Tensor<T>& A, const Shape& B, const Tensor<T>& dC) {
   if (A.rank() == 1 && B.rank() == 1) return dC * A;
   if (A.rank() == 1) return unsqueeze(A, -1) * unsqueeze(dC, -2);
   if (B.rank() == 1) return matmul(as_rows(A, 1).T(), as_rows(dC, 0));
@@ -104,8 +98,7 @@ Tensor<T> gradient_of_right(const Tensor<T>& A, const Shape& B, const Tensor<T>&
 }  // namespace
 
 const Op matmul_op{"matmul", "C = A B", "dA = dC Bᵀ, dB = Aᵀ dC", "(…, m, k) (…, k, n) → (…, m, n)"};
-template <class T>
-Real<T> matmul(const Tensor<T>& A, const Tensor<T>& B) {
+template <class T> Real<T> matmul(const Tensor<T>& A, const Tensor<T>& B) {
   const auto into_A = [shape = A.shape()](const auto& dC, const auto& right) {
     return gradient_of_left(shape, right, dC);
   };
@@ -115,11 +108,9 @@ Real<T> matmul(const Tensor<T>& A, const Tensor<T>& B) {
   return record(matmul_op, product(A, B), wrt(A, into_A, B), wrt(B, into_B, A));
 }
 
-const Op linear_op{"linear", "y = x Wᵀ + b", "dx = dy W, dW = dyᵀ x, db = Σ dy",
-                   "(…, in) (out, in) (out) → (…, out)"};
+const Op linear_op{"linear", "y = x Wᵀ + b", "dx = dy W, dW = dyᵀ x, db = Σ dy", "(…, in) (out, in) (out) → (…, out)"};
 template <class T>
-Real<T> linear(const Tensor<T>& x, const Tensor<T>& W,
-               const std::type_identity_t<std::optional<Tensor<T>>>& b) {
+Real<T> linear(const Tensor<T>& x, const Tensor<T>& W, const std::type_identity_t<std::optional<Tensor<T>>>& b) {
   if (x.rank() == 0 || W.rank() != 2 || x.size(-1) != W.size(1) || (b && b->shape() != Shape{W.size(0)}))
     raise<ShapeError>("linear: x {}, W {}{}; they must be (…, in), (out, in){}", x.shape(), W.shape(),
                       b ? ", b " + b->shape().str() : "", b ? " and (out,)" : "");
@@ -132,9 +123,7 @@ Real<T> linear(const Tensor<T>& x, const Tensor<T>& W,
   kernels::gemm_row<T>(rows, out, in, from.data(), in, 1, W.data(), W.strides()[1], W.strides()[0],
                        b ? row.data() : nullptr, y.data(), out);
   const auto into_x = [](const auto& dy, const auto& weight) { return matmul(dy, weight); };
-  const auto into_W = [](const auto& dy, const auto& at) {
-    return matmul(as_rows(dy, 1).T(), as_rows(at, 1));
-  };
+  const auto into_W = [](const auto& dy, const auto& at) { return matmul(as_rows(dy, 1).T(), as_rows(at, 1)); };
   return record(linear_op, Tensor<T>(std::move(y)), wrt(x, into_x, W), wrt(W, into_W, x),
                 wrt(b ? *b : none, [](const auto& dy) { return dy; }));
 }

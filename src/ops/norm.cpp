@@ -20,12 +20,8 @@ using detail::shared_run;
 namespace {
 
 // A weight or bias that was left out is a default tensor: it has no elements, and no tape knows it.
-template <class T>
-using Maybe = std::optional<Tensor<T>>;
-template <class T>
-bool is_there(const Tensor<T>& x) {
-  return x.header().storage != nullptr;
-}
+template <class T> using Maybe = std::optional<Tensor<T>>;
+template <class T> bool is_there(const Tensor<T>& x) { return x.header().storage != nullptr; }
 
 template <class T>
 void check(const char* op, const Tensor<T>& x, const Maybe<T>& weight, const Maybe<T>& bias, double eps) {
@@ -41,15 +37,13 @@ void check(const char* op, const Tensor<T>& x, const Maybe<T>& weight, const May
 }
 
 // Calls f(row, first, last) for groups of `size` rows, on several threads.
-template <class F>
-void groups_of(std::int64_t size, std::int64_t rows, std::int64_t work, const F& f) {
+template <class F> void groups_of(std::int64_t size, std::int64_t rows, std::int64_t work, const F& f) {
   kernels::parallel_for((rows + size - 1) / size, work,
                         [&](std::int64_t k) { f(k, k * size, std::min(rows, (k + 1) * size)); });
 }
 
 template <bool centred, class T>
-Tensor<T> forward(const char* op, const Tensor<T>& x, const Tensor<T>& weight, const Tensor<T>& bias,
-                  double eps) {
+Tensor<T> forward(const char* op, const Tensor<T>& x, const Tensor<T>& weight, const Tensor<T>& bias, double eps) {
   const Tensor<T> from = contiguous(detach(x)), w = contiguous(detach(weight)), b = contiguous(detach(bias));
   const T *w_row = is_there(weight) ? w.data() : nullptr, *b_row = is_there(bias) ? b.data() : nullptr;
   Buffer<T> y(x.shape(), op);
@@ -67,10 +61,9 @@ struct Asked {
   bool x, weight, bias;
 };
 template <bool centred, class T>
-std::vector<Tensor<T>> backward(const char* op, const Tensor<T>& x, const Tensor<T>& weight,
-                                const Tensor<T>& arriving, double eps, Asked asked) {
-  const Tensor<T> from = contiguous(detach(x)), dy = contiguous(detach(arriving)),
-                  w = contiguous(detach(weight));
+std::vector<Tensor<T>> backward(const char* op, const Tensor<T>& x, const Tensor<T>& weight, const Tensor<T>& arriving,
+                                double eps, Asked asked) {
+  const Tensor<T> from = contiguous(detach(x)), dy = contiguous(detach(arriving)), w = contiguous(detach(weight));
   const T* w_row = is_there(weight) ? w.data() : nullptr;
   constexpr std::int64_t group = 64;
   const std::int64_t n = x.size(-1), rows = n == 0 ? 0 : x.numel() / n, groups = (rows + group - 1) / group;
@@ -80,8 +73,7 @@ std::vector<Tensor<T>> backward(const char* op, const Tensor<T>& x, const Tensor
   groups_of(group, rows, 8 * x.numel(), [&](std::int64_t k, std::int64_t first, std::int64_t last) {
     for (std::int64_t r = first; r < last; ++r)
       kernels::norm_pull_row(n, from.data() + r * n, dy.data() + r * n, w_row, eps, centred,
-                             asked.x ? dx.data() + r * n : nullptr,
-                             asked.weight ? dw.data() + k * n : nullptr,
+                             asked.x ? dx.data() + r * n : nullptr, asked.weight ? dw.data() + k * n : nullptr,
                              asked.bias ? db.data() + k * n : nullptr);
   });
   const auto total = [&](bool wanted, const std::vector<double>& sums) {
@@ -96,10 +88,7 @@ std::vector<Tensor<T>> backward(const char* op, const Tensor<T>& x, const Tensor
   return {std::move(dx), total(asked.weight, dw), total(asked.bias, db)};
 }
 
-template <class T>
-Tensor<T> over_row(const Tensor<T>& x) {
-  return sum(x, -1, true);
-}
+template <class T> Tensor<T> over_row(const Tensor<T>& x) { return sum(x, -1, true); }
 
 }  // namespace
 
@@ -115,12 +104,11 @@ const Op rms_norm_backward_op{"rms_norm_backward", "dx = P (dy w), P g = (g - x�
                               "as layer_norm_backward's", "x (…, n), w (n), dy (…, n) → (…, n)"};
 const Op norm_weight_backward_op{"norm_weight_backward", "dw = Σ dy x̂ over the rows",
                                  "for v arriving: d(dy) = v x̂, dx = P (dy v)", "x (…, n), dy (…, n) → (n)"};
-const Op norm_bias_backward_op{"norm_bias_backward", "db = Σ dy over the rows",
-                               "for v arriving: d(dy) = v, repeated", "dy (…, n) → (n)"};
+const Op norm_bias_backward_op{"norm_bias_backward", "db = Σ dy over the rows", "for v arriving: d(dy) = v, repeated",
+                               "dy (…, n) → (n)"};
 
 // x̂, recorded as the operation without weight and bias.
-template <bool centred, class T>
-Tensor<T> normalised(const Tensor<T>& x, double eps) {
+template <bool centred, class T> Tensor<T> normalised(const Tensor<T>& x, double eps) {
   if constexpr (centred)
     return layer_norm(x, {}, {}, eps);
   else
@@ -135,15 +123,10 @@ Tensor<T> norm_backward(const Tensor<T>& x, const Tensor<T>& w, const Tensor<T>&
   const auto P = [eps](const Tensor<T>& at, const Tensor<T>& u) {
     return norm_backward<centred>(at, Tensor<T>(), u, eps);
   };
-  const auto times = [](const Tensor<T>& g, const Tensor<T>& weight) {
-    return is_there(weight) ? g * weight : g;
-  };
-  const auto into_dy = [=](const auto& u, const auto& at, const auto& weight) {
-    return times(P(at, u), weight);
-  };
+  const auto times = [](const Tensor<T>& g, const Tensor<T>& weight) { return is_there(weight) ? g * weight : g; };
+  const auto into_dy = [=](const auto& u, const auto& at, const auto& weight) { return times(P(at, u), weight); };
   const auto into_w = [=](const auto& u, const auto& at, const auto& arrived) { return arrived * P(at, u); };
-  const auto into_x = [=](const auto& u, const auto& at, const auto& weight, const auto& arrived,
-                          const auto& Pg) {
+  const auto into_x = [=](const auto& u, const auto& at, const auto& weight, const auto& arrived, const auto& Pg) {
     const Tensor<T> x_hat = normalised<centred>(at, eps), g = times(arrived, weight);
     const Tensor<T> square = centred ? var(at, -1, 0, true) : mean(at * at, -1, true);
     return (x_hat * over_row(u * Pg) + P(at, u) * over_row(g * x_hat) + Pg * over_row(u * x_hat)) /
@@ -161,8 +144,7 @@ Tensor<T> norm_weight_backward(const Tensor<T>& x, const Tensor<T>& dy, double e
   return record(norm_weight_backward_op, dw, wrt(dy, into_dy, x), wrt(x, into_x, x, dy));
 }
 
-template <class T>
-Tensor<T> norm_bias_backward(const Tensor<T>& dy, const Tensor<T>& db) {
+template <class T> Tensor<T> norm_bias_backward(const Tensor<T>& dy, const Tensor<T>& db) {
   return record(norm_bias_backward_op, db,
                 wrt(dy, [shape = dy.shape()](const auto& v) { return broadcast_to(v, shape); }));
 }
@@ -182,9 +164,7 @@ Tensor<T> norm(const Op& op, const Tensor<T>& x, const Maybe<T>& weight, const M
   const auto into_w = [eps](const auto& dy, const auto& at, const auto& run) {
     return norm_weight_backward<centred>(at, dy, eps, run->result(1, dy));
   };
-  const auto into_b = [](const auto& dy, const auto& run) {
-    return norm_bias_backward(dy, run->result(2, dy));
-  };
+  const auto into_b = [](const auto& dy, const auto& run) { return norm_bias_backward(dy, run->result(2, dy)); };
   return record(op, forward<centred>(op.name, x, w, b, eps), wrt(x, into_x, x, w, gradients),
                 wrt(w, into_w, x, gradients), wrt(b, into_b, gradients));
 }
@@ -199,16 +179,14 @@ Real<T> layer_norm(const Tensor<T>& x, const std::type_identity_t<Maybe<T>>& wei
 }
 
 const Op rms_norm_op{"rms_norm", "y = x̂ w, x̂ = x / √(mean x² + ε)",
-                     "dx = (g - x̂ mean(g x̂)) / √(mean x² + ε) with g = dy w, dw = Σ dy x̂",
-                     "x (…, n), w (n) → (…, n)"};
-template <class T>
-Real<T> rms_norm(const Tensor<T>& x, const std::type_identity_t<Maybe<T>>& weight, double eps) {
+                     "dx = (g - x̂ mean(g x̂)) / √(mean x² + ε) with g = dy w, dw = Σ dy x̂", "x (…, n), w (n) → (…, n)"};
+template <class T> Real<T> rms_norm(const Tensor<T>& x, const std::type_identity_t<Maybe<T>>& weight, double eps) {
   return norm<false>(rms_norm_op, x, weight, Maybe<T>{}, eps);
 }
 
-#define TAPEHEAD_NORM(T)                                                              \
-  template Tensor<T> layer_norm<T>(const Tensor<T>&, const std::optional<Tensor<T>>&, \
-                                   const std::optional<Tensor<T>>&, double);          \
+#define TAPEHEAD_NORM(T)                                                                                               \
+  template Tensor<T> layer_norm<T>(const Tensor<T>&, const std::optional<Tensor<T>>&, const std::optional<Tensor<T>>&, \
+                                   double);                                                                            \
   template Tensor<T> rms_norm<T>(const Tensor<T>&, const std::optional<Tensor<T>>&, double);
 TAPEHEAD_NORM(float)
 TAPEHEAD_NORM(double)

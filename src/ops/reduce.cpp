@@ -21,8 +21,7 @@ namespace {
 
 // Which axes go, the shape with them kept as 1, and the shape that is asked for.
 struct Plan {
-  Plan(const char* op, const Shape& shape, const Axes& list, const Strides& strides, bool keepdims)
-      : kept(shape) {
+  Plan(const char* op, const Shape& shape, const Axes& list, const Strides& strides, bool keepdims) : kept(shape) {
     const std::vector<bool> gone = list.mask(op, shape);
     for (int axis = 0; axis < shape.rank(); ++axis) {
       const bool goes = gone[static_cast<std::size_t>(axis)];
@@ -42,16 +41,14 @@ struct Plan {
 };
 
 // The gradient of a reduction, given the reduced axes back as size 1, so that it broadcasts over x again.
-template <class T>
-Tensor<T> restored(const Tensor<T>& dy, const Shape& kept) {
+template <class T> Tensor<T> restored(const Tensor<T>& dy, const Shape& kept) {
   return dy.shape() == kept ? dy : reshape(dy, kept);
 }
 
 }  // namespace
 
 const Op sum_op{"sum", "y = Σ x", "dx = dy, repeated", "x → without the reduced axes"};
-template <class T>
-Tensor<T> sum(const Tensor<T>& x, const Axes& list, bool keepdims) {
+template <class T> Tensor<T> sum(const Tensor<T>& x, const Axes& list, bool keepdims) {
   const Plan plan("sum", x.shape(), list, x.strides(), keepdims);
   Buffer<T> y(plan.out, "sum");
   kernels::fold_sum(plan.axes, x.data(), [&](const auto* sums, std::int64_t n, std::int64_t k) {
@@ -64,8 +61,7 @@ Tensor<T> sum(const Tensor<T>& x, const Axes& list, bool keepdims) {
 }
 
 const Op mean_op{"mean", "y = Σ x / n", "dx = dy / n, repeated", "x → without the reduced axes"};
-template <class T>
-Real<detail::MeanOf<T>> mean(const Tensor<T>& x, const Axes& list, bool keepdims) {
+template <class T> Real<detail::MeanOf<T>> mean(const Tensor<T>& x, const Axes& list, bool keepdims) {
   const Plan plan("mean", x.shape(), list, x.strides(), keepdims);
   const auto count = static_cast<double>(plan.count);
   Buffer<T> y(plan.out, "mean");
@@ -84,21 +80,16 @@ Tensor<std::int64_t> sum(const Tensor<bool>& x, const Axes& axes, bool keepdims)
 Tensor<double> mean(const Tensor<bool>& x, const Axes& axes, bool keepdims) {
   return mean(to<double>(x), axes, keepdims);
 }
-Tensor<bool> any(const Tensor<bool>& x, const Axes& axes, bool keepdims) {
-  return sum(x, axes, keepdims) != 0;
-}
-Tensor<bool> all(const Tensor<bool>& x, const Axes& axes, bool keepdims) {
-  return sum(~x, axes, keepdims) == 0;
-}
+Tensor<bool> any(const Tensor<bool>& x, const Axes& axes, bool keepdims) { return sum(x, axes, keepdims) != 0; }
+Tensor<bool> all(const Tensor<bool>& x, const Axes& axes, bool keepdims) { return sum(~x, axes, keepdims) == 0; }
 
 namespace {
 
-template <class T>
-Tensor<T> extreme(const Op& op, bool largest, const Tensor<T>& x, const Axes& list, bool keepdims) {
+template <class T> Tensor<T> extreme(const Op& op, bool largest, const Tensor<T>& x, const Axes& list, bool keepdims) {
   const Plan plan(op.name, x.shape(), list, x.strides(), keepdims);
   require<ShapeError>(plan.count > 0 || plan.out.numel() == 0,
-                      "{}: shape {} has nothing along the reduced axes, and an empty {} has no value",
-                      op.name, x.shape(), op.name);
+                      "{}: shape {} has nothing along the reduced axes, and an empty {} has no value", op.name,
+                      x.shape(), op.name);
   Buffer<T> filled(plan.out, op.name);
   kernels::fold_extreme(plan.axes, x.data(), largest, [&](const T* best, std::int64_t n, std::int64_t k) {
     std::copy_n(best, n, filled.data() + k);
@@ -116,47 +107,41 @@ Tensor<T> extreme(const Op& op, bool largest, const Tensor<T>& x, const Axes& li
 }  // namespace
 
 const Op max_op{"max", "y = max x", "dx = dy [x = y] / (number of winners)", "x → without the reduced axes"};
-template <class T>
-Real<T> max(const Tensor<T>& x, const Axes& list, bool keepdims) {
+template <class T> Real<T> max(const Tensor<T>& x, const Axes& list, bool keepdims) {
   return extreme(max_op, true, x, list, keepdims);
 }
 
 const Op min_op{"min", "y = min x", "dx = dy [x = y] / (number of winners)", "x → without the reduced axes"};
-template <class T>
-Real<T> min(const Tensor<T>& x, const Axes& list, bool keepdims) {
+template <class T> Real<T> min(const Tensor<T>& x, const Axes& list, bool keepdims) {
   return extreme(min_op, false, x, list, keepdims);
 }
 
 namespace {
 
-// √ of, or the plain Σ (x - mean)² / (n - correction), in two passes with the mean in double: to round it first, or to subtract
-// squares, would cost the digits at a large mean.
+// √ of, or the plain Σ (x - mean)² / (n - correction), in two passes with the mean in double: to round it first, or to
+// subtract squares, would cost the digits at a large mean.
 template <class T>
-Tensor<T> deviation(const char* op, const Tensor<T>& x, const Axes& list, int correction, bool keepdims,
-                    bool root) {
+Tensor<T> deviation(const char* op, const Tensor<T>& x, const Axes& list, int correction, bool keepdims, bool root) {
   const Plan plan(op, x.shape(), list, x.strides(), true);
   Buffer<double> means(plan.kept, op);
   kernels::fold_sum(plan.axes, x.data(), [&](const double* sums, std::int64_t n, std::int64_t k) {
     std::transform(sums, sums + n, means.data() + k,
                    [&](double total) { return total / static_cast<double>(plan.count); });
   });
-  const auto centred = map<double>(op, x, Tensor<double>(std::move(means)),
-                                   [](T v, double m) { return static_cast<double>(v) - m; });
+  const auto centred =
+      map<double>(op, x, Tensor<double>(std::move(means)), [](T v, double m) { return static_cast<double>(v) - m; });
   const Plan squares(op, centred.shape(), list, centred.strides(), keepdims);
   const double divisor = std::max(0.0, static_cast<double>(plan.count) - correction);
   Buffer<T> y(squares.out, op);
-  kernels::fold_squares(squares.axes, centred.data(),
-                        [&](const double* sums, std::int64_t n, std::int64_t k) {
-                          std::transform(sums, sums + n, y.data() + k, [&](double total) {
-                            return static_cast<T>(root ? std::sqrt(total / divisor) : total / divisor);
-                          });
-                        });
+  kernels::fold_squares(squares.axes, centred.data(), [&](const double* sums, std::int64_t n, std::int64_t k) {
+    std::transform(sums, sums + n, y.data() + k,
+                   [&](double total) { return static_cast<T>(root ? std::sqrt(total / divisor) : total / divisor); });
+  });
   return y;
 }
 
 // a / b where b is not 0, and 0 there: the subgradient of a norm at the origin.
-template <class T>
-Tensor<T> divided_or_zero(const Tensor<T>& a, const Tensor<T>& b) {
+template <class T> Tensor<T> divided_or_zero(const Tensor<T>& a, const Tensor<T>& b) {
   const auto zero = b == 0;
   return masked_fill(a / masked_fill(b, zero, 1), zero, 0);
 }
@@ -165,8 +150,7 @@ Tensor<T> divided_or_zero(const Tensor<T>& a, const Tensor<T>& b) {
 
 const Op var_op{"var", "y = Σ (x - mean x)² / (n - correction)", "dx = 2 dy (x - mean x) / (n - correction)",
                 "x → without the reduced axes"};
-template <class T>
-Real<T> var(const Tensor<T>& x, const Axes& list, int correction, bool keepdims) {
+template <class T> Real<T> var(const Tensor<T>& x, const Axes& list, int correction, bool keepdims) {
   const Plan plan("var", x.shape(), list, x.strides(), keepdims);
   const auto divisor = std::max<std::int64_t>(0, plan.count - correction);
   const auto pullback = [list, kept = plan.kept, divisor](const auto& dy, const auto& at) {
@@ -177,22 +161,18 @@ Real<T> var(const Tensor<T>& x, const Axes& list, int correction, bool keepdims)
 
 const Op std_op{"std", "y = √var(x)", "dx = dy (x - mean x) / (y (n - correction)), 0 where y = 0",
                 "x → without the reduced axes"};
-template <class T>
-Real<T> std_dev(const Tensor<T>& x, const Axes& list, int correction, bool keepdims) {
+template <class T> Real<T> std_dev(const Tensor<T>& x, const Axes& list, int correction, bool keepdims) {
   const Plan plan("std", x.shape(), list, x.strides(), keepdims);
   const auto divisor = std::max<std::int64_t>(0, plan.count - correction);
-  const auto pullback = [list, kept = plan.kept, divisor](const auto& dy, const auto& at,
-                                                          const auto& deviations) {
-    return divided_or_zero(restored(dy, kept), restored(deviations, kept)) * (at - mean(at, list, true)) /
-           divisor;
+  const auto pullback = [list, kept = plan.kept, divisor](const auto& dy, const auto& at, const auto& deviations) {
+    return divided_or_zero(restored(dy, kept), restored(deviations, kept)) * (at - mean(at, list, true)) / divisor;
   };
   const auto y = deviation("std", x, list, correction, keepdims, true);
   return record(std_op, y, wrt(x, pullback, x, y));
 }
 
 const Op norm_op{"norm", "y = √Σ x²", "dx = dy x / y, 0 where y = 0", "x → without the reduced axes"};
-template <class T>
-Real<T> norm(const Tensor<T>& x, const Axes& list, bool keepdims) {
+template <class T> Real<T> norm(const Tensor<T>& x, const Axes& list, bool keepdims) {
   const Plan plan("norm", x.shape(), list, x.strides(), keepdims);
   Buffer<T> filled(plan.out, "norm");
   kernels::fold_squares(plan.axes, x.data(), [&](const double* sums, std::int64_t n, std::int64_t k) {
@@ -211,8 +191,8 @@ namespace {
 template <class T, class Better>
 Tensor<std::int64_t> best_index(const char* op, const Tensor<T>& x, int axis, bool keepdims, Better better) {
   const Plan plan(op, x.shape(), axis, x.strides(), keepdims);
-  require<ShapeError>(plan.count > 0 || plan.out.numel() == 0, "{}: shape {} has nothing along axis {}", op,
-                      x.shape(), axis);
+  require<ShapeError>(plan.count > 0 || plan.out.numel() == 0, "{}: shape {} has nothing along axis {}", op, x.shape(),
+                      axis);
   Buffer<std::int64_t> y(plan.out, op);
   std::int64_t k = 0;
   kernels::for_each_element(
@@ -230,12 +210,10 @@ Tensor<std::int64_t> best_index(const char* op, const Tensor<T>& x, int axis, bo
 
 }  // namespace
 
-template <class T>
-Tensor<std::int64_t> argmax(const Tensor<T>& x, int axis, bool keepdims) {
+template <class T> Tensor<std::int64_t> argmax(const Tensor<T>& x, int axis, bool keepdims) {
   return best_index("argmax", x, axis, keepdims, [](T v, T best) { return v > best; });
 }
-template <class T>
-Tensor<std::int64_t> argmin(const Tensor<T>& x, int axis, bool keepdims) {
+template <class T> Tensor<std::int64_t> argmin(const Tensor<T>& x, int axis, bool keepdims) {
   return best_index("argmin", x, axis, keepdims, [](T v, T best) { return v < best; });
 }
 

@@ -15,8 +15,7 @@ namespace tapehead {
 namespace {
 
 // Cosines and sines of each position's D/2 angles.
-template <class T>
-struct Turns {
+template <class T> struct Turns {
   Turns(const std::vector<std::int64_t>& positions, std::int64_t half, double theta) {
     std::vector<double> rate;
     for (std::int64_t i = 0; i < half; ++i)
@@ -30,8 +29,7 @@ struct Turns {
   std::vector<T> cos, sin;
 };
 
-template <class T>
-Tensor<T> turned(const Tensor<T>& x, const Tensor<std::int64_t>& positions, double theta) {
+template <class T> Tensor<T> turned(const Tensor<T>& x, const Tensor<std::int64_t>& positions, double theta) {
   Buffer<T> out(x.shape(), "rope");
   if (x.numel() == 0) return out;
   const std::int64_t D = x.size(-1), half = D / 2;
@@ -39,8 +37,7 @@ Tensor<T> turned(const Tensor<T>& x, const Tensor<std::int64_t>& positions, doub
   const Turns<T> turns(positions.to_vector(), half, theta);
   std::vector<std::int64_t> which;  // of the positions, for each row
   const Strides strides = broadcast_strides(positions.shape(), row_major(positions.shape()), rows);
-  kernels::for_each_element(rows.rank(), rows.begin(), strides.begin(),
-                            [&](std::int64_t at) { which.push_back(at); });
+  kernels::for_each_element(rows.rank(), rows.begin(), strides.begin(), [&](std::int64_t at) { which.push_back(at); });
   const Tensor<T> from = contiguous(detach(x));
   kernels::parallel_for(rows.numel(), 2 * x.numel(), [&](std::int64_t r) {
     const T *v = from.data() + r * D, *c = turns.cos.data() + which[static_cast<std::size_t>(r)] * half,
@@ -57,11 +54,9 @@ Tensor<T> turned(const Tensor<T>& x, const Tensor<std::int64_t>& positions, doub
 }  // namespace
 
 const Op rope_op{"rope", "(y_i, y_i+D/2) = (x_i, x_i+D/2) turned by p θ^(-2i/D)", "dx = dy turned back"};
-template <class T>
-Real<T> rope(const Tensor<T>& x, const Tensor<std::int64_t>& positions, double theta) {
+template <class T> Real<T> rope(const Tensor<T>& x, const Tensor<std::int64_t>& positions, double theta) {
   if (x.rank() == 0 || x.size(-1) % 2 != 0)
-    raise<ShapeError>("rope: shape {}; the last axis is turned in pairs, so its size must be even",
-                      x.shape());
+    raise<ShapeError>("rope: shape {}; the last axis is turned in pairs, so its size must be even", x.shape());
   const Shape rows = x.shape().without(x.rank() - 1);
   if ((positions.rank() > 1 && positions.rank() != rows.rank()) || !broadcasts_to(positions.shape(), rows))
     raise<ShapeError>(

@@ -18,8 +18,7 @@ namespace tapehead {
 namespace {
 
 // Rows of n elements of `x` seen with `axis` last, in the order they are stored.
-template <class T>
-Tensor<T> with_last(const Tensor<T>& x, int axis) {
+template <class T> Tensor<T> with_last(const Tensor<T>& x, int axis) {
   const Tensor<T> values = detach(x);
   return contiguous(axis == x.rank() - 1 ? values : transpose(values, axis, -1));
 }
@@ -34,8 +33,7 @@ Tensor<T> by_rows(const char* op, const Tensor<T>& x, int axis, const RowFunctio
   T* y = out.data();
   const T* from = in.data();
   kernels::parallel_for((rows + 63) / 64, 8 * in.numel(), [&](std::int64_t group) {
-    for (std::int64_t r = group * 64; r < std::min(rows, group * 64 + 64); ++r)
-      row(n, from + r * n, y + r * n, r * n);
+    for (std::int64_t r = group * 64; r < std::min(rows, group * 64 + 64); ++r) row(n, from + r * n, y + r * n, r * n);
   });
   const Tensor<T> made(std::move(out));
   return axis == x.rank() - 1 ? made : detach(transpose(made, axis, -1));
@@ -45,15 +43,12 @@ Tensor<T> by_rows(const char* op, const Tensor<T>& x, int axis, const RowFunctio
 
 const Op softmax_op{"softmax", "A = exp(S - max S) / Σ exp(S - max S)", "dS = A ⊙ (dA - Σ dA ⊙ A)",
                     "(…, n, …) → the same"};
-template <class T>
-Real<T> softmax(const Tensor<T>& S, int axis, EmptyRows empty) {
+template <class T> Real<T> softmax(const Tensor<T>& S, int axis, EmptyRows empty) {
   axis = normalize_axis("softmax", axis, S.shape());
   const auto A = by_rows("softmax", S, axis, [empty](std::int64_t n, const T* s, T* a, std::int64_t) {
     kernels::softmax_row(n, s, a, empty == EmptyRows::zero);
   });
-  const auto pullback = [axis](const auto& dA, const auto& weights) {
-    return softmax_backward(weights, dA, axis);
-  };
+  const auto pullback = [axis](const auto& dA, const auto& weights) { return softmax_backward(weights, dA, axis); };
   return record(softmax_op, A, wrt(S, pullback, A));
 }
 
@@ -61,17 +56,15 @@ Real<T> softmax(const Tensor<T>& S, int axis, EmptyRows empty) {
 const Op softmax_backward_op{"softmax_backward", "dS = A ⊙ (dA - Σ dA ⊙ A)",
                              "for u arriving: d(dA) = A ⊙ (u - Σ u ⊙ A), dA = u (dA - Σ dA ⊙ A) - dA Σ u ⊙ A",
                              "A (…, n, …), dA the same → the same"};
-template <class T>
-Real<T> softmax_backward(const Tensor<T>& A, const Tensor<T>& dA, int axis) {
+template <class T> Real<T> softmax_backward(const Tensor<T>& A, const Tensor<T>& dA, int axis) {
   axis = normalize_axis("softmax_backward", axis, A.shape());
-  require<ShapeError>(A.shape() == dA.shape(),
-                      "softmax_backward: weights {} and gradient {}; they must be equal", A.shape(),
-                      dA.shape());
+  require<ShapeError>(A.shape() == dA.shape(), "softmax_backward: weights {} and gradient {}; they must be equal",
+                      A.shape(), dA.shape());
   const Tensor<T> weights = with_last(A, axis);
-  const auto dS = by_rows("softmax_backward", dA, axis,
-                          [a = weights.data()](std::int64_t n, const T* da, T* ds, std::int64_t at) {
-                            kernels::softmax_pull_row(n, a + at, da, ds);
-                          });
+  const auto dS =
+      by_rows("softmax_backward", dA, axis, [a = weights.data()](std::int64_t n, const T* da, T* ds, std::int64_t at) {
+        kernels::softmax_pull_row(n, a + at, da, ds);
+      });
   const auto into_A = [axis](const auto& u, const auto& a, const auto& da) {
     return u * (da - sum(da * a, axis, true)) - da * sum(u * a, axis, true);
   };
@@ -79,10 +72,8 @@ Real<T> softmax_backward(const Tensor<T>& A, const Tensor<T>& dA, int axis) {
   return record(softmax_backward_op, dS, wrt(A, into_A, A, dA), wrt(dA, into_dA, A));
 }
 
-const Op log_softmax_op{"log_softmax", "y = x - log Σ exp(x)", "dx = dy - softmax(x) Σ dy",
-                        "(…, n, …) → the same"};
-template <class T>
-Real<T> log_softmax(const Tensor<T>& x, int axis) {
+const Op log_softmax_op{"log_softmax", "y = x - log Σ exp(x)", "dx = dy - softmax(x) Σ dy", "(…, n, …) → the same"};
+template <class T> Real<T> log_softmax(const Tensor<T>& x, int axis) {
   axis = normalize_axis("log_softmax", axis, x.shape());
   const auto y = by_rows("log_softmax", x, axis, [](std::int64_t n, const T* v, T* out, std::int64_t) {
     const auto total = kernels::sum_exp_row(n, v);
@@ -95,8 +86,7 @@ Real<T> log_softmax(const Tensor<T>& x, int axis) {
 }
 
 const Op logsumexp_op{"logsumexp", "y = log Σ exp(x)", "dx = dy softmax(x)", "(…, n, …) → (…, …)"};
-template <class T>
-Real<T> logsumexp(const Tensor<T>& x, int axis, bool keepdims) {
+template <class T> Real<T> logsumexp(const Tensor<T>& x, int axis, bool keepdims) {
   axis = normalize_axis("logsumexp", axis, x.shape());
   const Tensor<T> in = with_last(x, axis);
   const std::int64_t n = in.size(-1);

@@ -16,8 +16,7 @@ namespace tapehead {
 
 Mt19937::Mt19937(std::uint32_t seed) {
   state_[0] = seed;
-  for (std::uint32_t i = 1; i < size; ++i)
-    state_[i] = 1812433253u * (state_[i - 1] ^ (state_[i - 1] >> 30)) + i;
+  for (std::uint32_t i = 1; i < size; ++i) state_[i] = 1812433253u * (state_[i - 1] ^ (state_[i - 1] >> 30)) + i;
 }
 
 void Mt19937::refill() {
@@ -46,8 +45,8 @@ namespace {
 
 // high - low, which an unsigned number holds even where a signed one does not.
 std::uint64_t width(std::int64_t low, std::int64_t high) {
-  require<ValueError>(
-      low < high, "randint: low {} and high {}; draws are below high, which must be above low", low, high);
+  require<ValueError>(low < high, "randint: low {} and high {}; draws are below high, which must be above low", low,
+                      high);
   return static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low);
 }
 std::int64_t plus(std::int64_t low, std::uint64_t step) {
@@ -167,8 +166,7 @@ double log_of(double x) { return std::log(x); }
 void sincos_of(double t, double& sine, double& cosine) { sine = std::sin(t), cosine = std::cos(t); }
 
 // Box and Muller: 16 uniforms become 16 normals, x[j] and x[j + 8] by radius and angle.
-template <class T>
-void normals_of_16(T* x, T mean, T deviation) {
+template <class T> void normals_of_16(T* x, T mean, T deviation) {
   for (int j = 0; j < 8; ++j) {
     const T radius = std::sqrt(T{-2} * log_of(T{1} - x[j]));
     T sine, cosine;
@@ -180,8 +178,7 @@ void normals_of_16(T* x, T mean, T deviation) {
 
 }  // namespace
 
-template <std::floating_point T>
-T TorchRandom::unit() {
+template <std::floating_point T> T TorchRandom::unit() {
   if constexpr (std::is_same_v<T, float>)
     return static_cast<float>(words_.next() & 0xffffff) * 0x1p-24f;
   else
@@ -196,30 +193,25 @@ double TorchRandom::gaussian() {
   return radius * std::cos(angle);
 }
 
-template <std::floating_point T>
-Tensor<T> TorchRandom::rand(const Shape& shape) {
+template <std::floating_point T> Tensor<T> TorchRandom::rand(const Shape& shape) {
   Buffer<T> out(shape, "rand");
   for (std::int64_t i = 0; i < out.numel(); ++i) out[i] = unit<T>();
   return out;
 }
 
-template <std::floating_point T>
-Tensor<T> TorchRandom::uniform(double low, double high, const Shape& shape) {
+template <std::floating_point T> Tensor<T> TorchRandom::uniform(double low, double high, const Shape& shape) {
   require<ValueError>(low <= high, "uniform: low {} and high {}; low must not be above high", low, high);
   const T start = static_cast<T>(low), end = static_cast<T>(high), span = end - start;
-  require<ValueError>(
-      std::isfinite(span),
-      "uniform: from {} to {} is a range that overflows {}; halve both and multiply the draws by 2", low,
-      high, dtype_name<T>());
-  const T last =
-      start < end ? std::nextafter(end, start) : start;  // a draw that rounds to the upper end is this
+  require<ValueError>(std::isfinite(span),
+                      "uniform: from {} to {} is a range that overflows {}; halve both and multiply the draws by 2",
+                      low, high, dtype_name<T>());
+  const T last = start < end ? std::nextafter(end, start) : start;  // a draw that rounds to the upper end is this
   Buffer<T> out(shape, "uniform");
   for (std::int64_t i = 0; i < out.numel(); ++i) out[i] = std::min(std::fma(unit<T>(), span, start), last);
   return out;
 }
 
-template <std::floating_point T>
-Tensor<T> TorchRandom::normal(double mean, double deviation, const Shape& shape) {
+template <std::floating_point T> Tensor<T> TorchRandom::normal(double mean, double deviation, const Shape& shape) {
   require<ValueError>(deviation >= 0, "normal: deviation {}; it must be 0 or more", deviation);
   Buffer<T> out(shape, "normal");
   const std::int64_t n = out.numel();
@@ -264,15 +256,13 @@ Tensor<bool> TorchRandom::bernoulli(double p, const Shape& shape) {
 }
 
 // 1/√fan_in with the roundings of kaiming_uniform_(a = √5): the gain √(2 / (1 + a²)) and √3, both in double.
-template <std::floating_point T>
-Tensor<T> TorchRandom::linear_weight(std::int64_t fan_in, std::int64_t fan_out) {
+template <std::floating_point T> Tensor<T> TorchRandom::linear_weight(std::int64_t fan_in, std::int64_t fan_out) {
   const double a = std::sqrt(5.0), gain = std::sqrt(2.0 / (1.0 + a * a));
   const double bound = fan_in > 0 ? std::sqrt(3.0) * (gain / std::sqrt(static_cast<double>(fan_in))) : 0.0;
   return uniform<T>(-bound, bound, {fan_out, fan_in});
 }
 
-template <std::floating_point T>
-Tensor<T> TorchRandom::linear_bias(std::int64_t fan_in, std::int64_t fan_out) {
+template <std::floating_point T> Tensor<T> TorchRandom::linear_bias(std::int64_t fan_in, std::int64_t fan_out) {
   const double bound = fan_in > 0 ? 1.0 / std::sqrt(static_cast<double>(fan_in)) : 0.0;
   return uniform<T>(-bound, bound, {fan_out});
 }

@@ -6,18 +6,13 @@
 namespace tapehead::detail {
 
 /// The elements of x stored row after row in memory of their own.
-template <class E>
-Tensor<E> copied(const Tensor<E>& x);
+template <class E> Tensor<E> copied(const Tensor<E>& x);
 
 /// The elements of x stored row after row: x itself where they are so already, a copy otherwise. To read from.
-template <class E>
-Tensor<E> dense(const Tensor<E>& x) {
-  return x.is_contiguous() ? x : copied(x);
-}
+template <class E> Tensor<E> dense(const Tensor<E>& x) { return x.is_contiguous() ? x : copied(x); }
 
 /// The same values as another element type; bool becomes 0 and 1, and what is not 0 becomes true. Throws ValueError
 /// where a value does not fit an int64.
-template <class To, class From>
-Tensor<To> cast(const Tensor<From>& x);
+template <class To, class From> Tensor<To> cast(const Tensor<From>& x);
 
 }  // namespace tapehead::detail

@@ -14,8 +14,7 @@ namespace tapehead::detail {
 
 /// An input of any element type, and the size of an element.
 struct Operand {
-  template <class E>
-  Operand(const Tensor<E>& x) : header(x.header()), bytes(sizeof(E)) {}
+  template <class E> Operand(const Tensor<E>& x) : header(x.header()), bytes(sizeof(E)) {}
   const Header& header;
   std::int64_t bytes;
 };
@@ -25,12 +24,10 @@ template <class R>
 Tensor<R> mapped(const char* op, std::initializer_list<Operand> inputs, kernels::Run run, const void* f);
 
 // A bool is read and written as the byte that it is: loops over bool do not become vectors.
-template <class E>
-using Raw = std::conditional_t<std::is_same_v<E, bool>, unsigned char, E>;
+template <class E> using Raw = std::conditional_t<std::is_same_v<E, bool>, unsigned char, E>;
 
 /// f(a, b), where int64 wraps around as unsigned numbers do: signed overflow would be undefined.
-template <class T, class F>
-T wrapped(T a, T b, F f) {
+template <class T, class F> T wrapped(T a, T b, F f) {
   if constexpr (std::is_integral_v<T>)
     return static_cast<T>(f(static_cast<std::uint64_t>(a), static_cast<std::uint64_t>(b)));
   else
@@ -42,8 +39,7 @@ void run(std::int64_t n, F f, Raw<R>* __restrict out, const Raw<A>* __restrict..
   for (std::int64_t i = 0; i < n; ++i) out[i] = static_cast<R>(f(static_cast<A>(in[i])...));
 }
 
-template <class R, class F, class... A>
-Tensor<R> map_all(const char* op, const F& f, const Tensor<A>&... x) {
+template <class R, class F, class... A> Tensor<R> map_all(const char* op, const F& f, const Tensor<A>&... x) {
   return mapped<R>(
       op, {x...},
       [](std::int64_t n, char* const* p, const void* context) {
@@ -57,8 +53,7 @@ Tensor<R> map_all(const char* op, const F& f, const Tensor<A>&... x) {
 }
 
 /// y = f(x), f(a, b) or f(a, b, c), where f works on numbers.
-template <class R, class A, class F>
-Tensor<R> map(const char* op, const Tensor<A>& x, const F& f) {
+template <class R, class A, class F> Tensor<R> map(const char* op, const Tensor<A>& x, const F& f) {
   return map_all<R>(op, f, x);
 }
 template <class R, class A, class B, class F>
@@ -71,8 +66,7 @@ Tensor<R> map(const char* op, const Tensor<A>& a, const Tensor<B>& b, const Tens
 }
 
 /// y = f(x), where f works on n numbers side by side, from x to y: the vector functions of kernels/vmath.hpp.
-template <class T, class F>
-Tensor<T> map_runs(const char* op, const Tensor<T>& x, F f) {
+template <class T, class F> Tensor<T> map_runs(const char* op, const Tensor<T>& x, F f) {
   return mapped<T>(
       op, {x},
       [](std::int64_t n, char* const* p, const void* context) {

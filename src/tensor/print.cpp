@@ -44,8 +44,7 @@ Decimal assemble(bool negative, const std::string& digits, int exponent, bool sc
 
 // The fewest digits that no other double, or of a float (`single`) no other float, is nearer to.
 Decimal shortest(double v, bool single, bool scientific) {
-  const Decimal d =
-      split(single ? fmt::format("{}", std::abs(static_cast<float>(v))) : fmt::format("{}", std::abs(v)));
+  const Decimal d = split(single ? fmt::format("{}", std::abs(static_cast<float>(v))) : fmt::format("{}", std::abs(v)));
   std::string digits = d.whole + d.fraction;
   auto exponent = static_cast<int>(d.whole.size()) - 1 + (d.exponent.empty() ? 0 : std::stoi(d.exponent));
   const std::size_t first = std::min(digits.find_first_not_of('0'), digits.size() - 1);
@@ -100,8 +99,7 @@ class RealCells {
     Decimal d = write(v, single_, scientific_, digits_);
     std::string text = fmt::format("{:>{}}.{}", d.whole, left_, d.fraction);
     if (scientific_)  // "-05" in a column with an "+100" is "-005"
-      text += "e" + d.exponent.substr(0, 1) + std::string(exponent_ - d.exponent.size(), '0') +
-              d.exponent.substr(1);
+      text += "e" + d.exponent.substr(0, 1) + std::string(exponent_ - d.exponent.size(), '0') + d.exponent.substr(1);
     text.resize(left_ + 1 + right_, ' ');
     return text;
   }
@@ -116,8 +114,7 @@ class RealCells {
     if (largest == 0) return false;
     if (largest >= (single_ ? 1e6 : 1e8)) return true;
     const double small = single_ ? 0.0001F : 0.0001;
-    const double ratio =
-        single_ ? static_cast<float>(largest) / static_cast<float>(smallest) : largest / smallest;
+    const double ratio = single_ ? static_cast<float>(largest) / static_cast<float>(smallest) : largest / smallest;
     return !suppress_small && (smallest < small || ratio > 1000);
   }
   static std::string other(double v) { return v != v ? "nan" : v < 0 ? "-inf" : "inf"; }
@@ -153,8 +150,7 @@ class Printer {
   bool cut(int axis) const { return shape_[axis] - edge_ > edge_; }
 
   // f(offset) for each index along an axis that is shown, and between(), once, where the middle is left out.
-  template <class F, class G>
-  void along(int axis, std::int64_t offset, const F& f, const G& between) const {
+  template <class F, class G> void along(int axis, std::int64_t offset, const F& f, const G& between) const {
     const std::int64_t n = shape_[axis], step = strides_[axis];
     for (std::int64_t i = 0; i < (cut(axis) ? edge_ : n); ++i) f(offset + i * step);
     if (!cut(axis)) return;
@@ -230,8 +226,7 @@ void detail::throw_bad_print_spec() {
       "(exactly three) or {{:.3e}}, with at most 1100 digits");
 }
 
-template <class E>
-std::string to_string(const Tensor<E>& x, const PrintOptions& options) {
+template <class E> std::string to_string(const Tensor<E>& x, const PrintOptions& options) {
   check(options);
   if (x.numel() == 0) return "[]";
   const Printer printer(x.shape(), x.strides(), options);

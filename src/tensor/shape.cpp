@@ -7,15 +7,14 @@
 namespace tapehead {
 
 Shape::Shape(const std::int64_t* first, const std::int64_t* last) {
-  require<ShapeError>(last - first <= max_rank, "shape: {} axes; a tensor has at most {}", last - first,
-                      max_rank);
+  require<ShapeError>(last - first <= max_rank, "shape: {} axes; a tensor has at most {}", last - first, max_rank);
   rank_ = static_cast<int>(last - first);
   std::copy(first, last, sizes_);
 }
 
 void Shape::raise_axis(int axis) const {
-  raise<IndexError>("shape: {} has no axis {}; axes are counted from 0, and x.size(-1) counts from the end",
-                    *this, axis);
+  raise<IndexError>("shape: {} has no axis {}; axes are counted from 0, and x.size(-1) counts from the end", *this,
+                    axis);
 }
 
 std::int64_t Shape::numel(const char* op) const {
@@ -31,9 +30,7 @@ std::int64_t Shape::numel(const char* op) const {
   return count;
 }
 
-std::string Shape::str() const {
-  return fmt::format("({}{})", fmt::join(begin(), end(), ", "), rank_ == 1 ? "," : "");
-}
+std::string Shape::str() const { return fmt::format("({}{})", fmt::join(begin(), end(), ", "), rank_ == 1 ? "," : ""); }
 
 Shape Shape::with(int axis, std::int64_t size) const {
   require<ShapeError>(rank_ < max_rank, "shape: {} cannot take one more axis; a tensor has at most {}", *this,
@@ -60,8 +57,7 @@ Shape Shape::replaced(int axis, std::int64_t size) const {
 
 Strides row_major(const Shape& shape) {
   Strides strides = shape;
-  std::int64_t step =
-      shape.numel() == 0 ? 0 : 1;  // no elements, no steps: the sizes beside a 0 are not bounded
+  std::int64_t step = shape.numel() == 0 ? 0 : 1;  // no elements, no steps: the sizes beside a 0 are not bounded
   for (int i = shape.rank() - 1; i >= 0; --i) {
     strides[i] = step;
     step *= shape[i];
@@ -80,16 +76,14 @@ int normalize_axis(const char* op, int axis, const Shape& shape) {
   const int rank = shape.rank();
   if (axis >= -rank && axis < rank) return axis < 0 ? axis + rank : axis;
   require<IndexError>(rank > 0, "{}: axis {} of a zero-dimensional tensor, which has no axes", op, axis);
-  raise<IndexError>("{}: axis {} is out of range for shape {}; it has axes {} to {}", op, axis, shape, -rank,
-                    rank - 1);
+  raise<IndexError>("{}: axis {} is out of range for shape {}; it has axes {} to {}", op, axis, shape, -rank, rank - 1);
 }
 
 std::vector<bool> Axes::mask(const char* op, const Shape& shape) const {
   std::vector<bool> reduced(static_cast<std::size_t>(shape.rank()), all_);
   for (int axis : list_) {
     auto at = static_cast<std::size_t>(normalize_axis(op, axis, shape));
-    require<ValueError>(!reduced[at], "{}: axis {} is named twice for shape {}; name each once", op, axis,
-                        shape);
+    require<ValueError>(!reduced[at], "{}: axis {} is named twice for shape {}; name each once", op, axis, shape);
     reduced[at] = true;
   }
   return reduced;
@@ -99,11 +93,10 @@ Shape broadcast_shapes(const char* op, const Shape& a, const Shape& b) {
   Shape out = a.rank() >= b.rank() ? a : b;
   for (int back = 1; back <= std::min(a.rank(), b.rank()); ++back) {
     const std::int64_t m = a[a.rank() - back], n = b[b.rank() - back];
-    require<ShapeError>(
-        m == n || m == 1 || n == 1,
-        "{}: shapes {} and {} do not broadcast: sizes {} and {} meet on axis {}; they must be equal, "
-        "or one of them 1",
-        op, a, b, m, n, -back);
+    require<ShapeError>(m == n || m == 1 || n == 1,
+                        "{}: shapes {} and {} do not broadcast: sizes {} and {} meet on axis {}; they must be equal, "
+                        "or one of them 1",
+                        op, a, b, m, n, -back);
     out[out.rank() - back] = m == 1 ? n : m;
   }
   return out;

@@ -10,8 +10,7 @@
 
 namespace tapehead {
 
-template <class E>
-const char* dtype_name() {
+template <class E> const char* dtype_name() {
   return std::is_same_v<E, float>    ? "float"
          : std::is_same_v<E, double> ? "double"
          : std::is_same_v<E, bool>   ? "bool"
@@ -38,8 +37,7 @@ const Header& empty_header() {
 Storage* new_storage(const char* op, const Shape& shape, std::int64_t numel, std::size_t element_bytes) {
   const auto count = static_cast<std::uint64_t>(numel);
   require<ShapeError>(count <= (std::uint64_t{1} << 62) / element_bytes,
-                      "{}: shape {} of {}-byte elements is more memory than there can be", op, shape,
-                      element_bytes);
+                      "{}: shape {} of {}-byte elements is more memory than there can be", op, shape, element_bytes);
   const std::size_t bytes = sizeof(Storage) + count * element_bytes;
   auto* storage = new (allocate(bytes)) Storage;
   storage->bytes = bytes;
@@ -80,9 +78,8 @@ void drop(const Header* header) noexcept {
 }
 
 void raise_not_scalar(const Shape& shape) {
-  raise<ShapeError>(
-      "item: shape {} has {} elements; item() reads a tensor of exactly one, at({{…}}) reads any", shape,
-      shape.numel());
+  raise<ShapeError>("item: shape {} has {} elements; item() reads a tensor of exactly one, at({{…}}) reads any", shape,
+                    shape.numel());
 }
 void raise_beyond_int64(unsigned long long value) {
   raise<ValueError>("tensor: {} does not fit std::int64_t, which ends at 9223372036854775807", value);
@@ -90,37 +87,33 @@ void raise_beyond_int64(unsigned long long value) {
 
 namespace {
 
-template <class E>
-void measure(const Nested<E>& nested, int depth, Shape& shape) {
+template <class E> void measure(const Nested<E>& nested, int depth, Shape& shape) {
   if (!nested.is_list_) return;
   require<ShapeError>(depth < max_rank, "tensor: braces nested deeper than {} levels", max_rank);
   shape = shape.with(depth, static_cast<std::int64_t>(nested.list_.size()));
   if (nested.list_.size() > 0) measure(*nested.list_.begin(), depth + 1, shape);
 }
 
-template <class E>
-void collect(const Nested<E>& nested, int depth, const Shape& shape, E*& out) {
-  require<ShapeError>(
-      nested.is_list_ == (depth < shape.rank()),
-      "tensor: a {} stands among {} at depth {} of the braces; each level must be all lists or all "
-      "numbers",
-      nested.is_list_ ? "list" : "number", nested.is_list_ ? "numbers" : "lists", depth);
+template <class E> void collect(const Nested<E>& nested, int depth, const Shape& shape, E*& out) {
+  require<ShapeError>(nested.is_list_ == (depth < shape.rank()),
+                      "tensor: a {} stands among {} at depth {} of the braces; each level must be all lists or all "
+                      "numbers",
+                      nested.is_list_ ? "list" : "number", nested.is_list_ ? "numbers" : "lists", depth);
   if (!nested.is_list_) {
     *out++ = nested.value_;
     return;
   }
   const auto size = static_cast<std::int64_t>(nested.list_.size());
   require<ShapeError>(size == shape[depth],
-                      "tensor: ragged braces: a list of {} where its neighbours have {} (depth {})", size,
-                      shape[depth], depth);
+                      "tensor: ragged braces: a list of {} where its neighbours have {} (depth {})", size, shape[depth],
+                      depth);
   for (const Nested<E>& inner : nested.list_) collect(inner, depth + 1, shape, out);
 }
 
 }  // namespace
 }  // namespace detail
 
-template <class E>
-Buffer<E>::Buffer(const Shape& shape, const char* op) : Buffer() {
+template <class E> Buffer<E>::Buffer(const Shape& shape, const char* op) : Buffer() {
   header_->numel = shape.numel(op);
   header_->storage = detail::new_storage(op, shape, header_->numel, sizeof(E));
   header_->data = header_->storage->elements();
@@ -128,8 +121,7 @@ Buffer<E>::Buffer(const Shape& shape, const char* op) : Buffer() {
   header_->strides = row_major(shape);
 }
 
-template <class E>
-Tensor<E>::Tensor(std::initializer_list<detail::Nested<E>> values) {
+template <class E> Tensor<E>::Tensor(std::initializer_list<detail::Nested<E>> values) {
   const detail::Nested<E> all(values);
   Shape shape;
   detail::measure(all, 0, shape);
@@ -139,8 +131,7 @@ Tensor<E>::Tensor(std::initializer_list<detail::Nested<E>> values) {
   *this = std::move(buffer);
 }
 
-template <class E>
-E Tensor<E>::at(std::initializer_list<std::int64_t> indices) const {
+template <class E> E Tensor<E>::at(std::initializer_list<std::int64_t> indices) const {
   require<IndexError>(indices.size() == static_cast<std::size_t>(rank()),
                       "at: {} indices for shape {}; give one for each axis", indices.size(), shape());
   if (detail::read_watch<E> != nullptr) detail::read_watch<E>(*this);
@@ -148,17 +139,15 @@ E Tensor<E>::at(std::initializer_list<std::int64_t> indices) const {
   int axis = 0;
   for (std::int64_t index : indices) {
     const std::int64_t size = shape()[axis];
-    require<IndexError>(index >= -size && index < size,
-                        "at: index {} on axis {} of shape {}; it must be in {} to {}", index, axis, shape(),
-                        -size, size - 1);
+    require<IndexError>(index >= -size && index < size, "at: index {} on axis {} of shape {}; it must be in {} to {}",
+                        index, axis, shape(), -size, size - 1);
     at += (index < 0 ? index + size : index) * strides()[axis];
     ++axis;
   }
   return *at;
 }
 
-template <class E>
-std::vector<E> Tensor<E>::to_vector() const {
+template <class E> std::vector<E> Tensor<E>::to_vector() const {
   std::vector<E> values;
   try {
     values.reserve(static_cast<std::size_t>(numel()));
@@ -170,17 +159,14 @@ std::vector<E> Tensor<E>::to_vector() const {
   return values;
 }
 
-template <class E>
-std::int64_t Tensor<E>::rows() const {
+template <class E> std::int64_t Tensor<E>::rows() const {
   require<ShapeError>(rank() > 0, "for: a tensor of rank 0 is one number, which item() reads");
   return shape()[0];
 }
 
-template <class E>
-Tensor<E> Tensor<E>::view(const Shape& shape, const Strides& strides, const E* first) const {
+template <class E> Tensor<E> Tensor<E>::view(const Shape& shape, const Strides& strides, const E* first) const {
   const detail::Header& base = header();
-  if (base.storage == nullptr)
-    return Tensor(Buffer<E>(shape));  // the shared empty tensor has nothing to share
+  if (base.storage == nullptr) return Tensor(Buffer<E>(shape));  // the shared empty tensor has nothing to share
   detail::Header* made = detail::new_header();
   made->storage = base.storage;
   made->storage->owners.fetch_add(1, std::memory_order_relaxed);
@@ -195,15 +181,13 @@ Tensor<E> Tensor<E>::view(const Shape& shape, const Strides& strides, const E* f
   return out;
 }
 
-template <class E>
-Tensor<E> Tensor<E>::unrecorded() const {
+template <class E> Tensor<E> Tensor<E>::unrecorded() const {
   Tensor out = view(shape(), strides(), data());
   const_cast<detail::Header*>(out.header_)->detached = true;
   return out;
 }
 
-template <class E>
-Tensor<E> full(const Shape& shape, std::type_identity_t<E> value, const char* op) {
+template <class E> Tensor<E> full(const Shape& shape, std::type_identity_t<E> value, const char* op) {
   Buffer<E> out(shape, op);
   std::fill_n(out.data(), out.numel(), value);
   return out;
@@ -212,14 +196,12 @@ Tensor<E> full(const Shape& shape, std::type_identity_t<E> value, const char* op
 namespace {
 
 // How many of start, start + step, … come before stop.
-template <class E>
-std::int64_t steps(E start, E stop, E step) {
+template <class E> std::int64_t steps(E start, E stop, E step) {
   if constexpr (std::is_integral_v<E>) {  // in unsigned numbers, which hold every distance
     if (step > 0 ? stop <= start : stop >= start) return 0;
     const auto from = static_cast<std::uint64_t>(start), to = static_cast<std::uint64_t>(stop);
     const std::uint64_t distance = step > 0 ? to - from : from - to;
-    const std::uint64_t stride =
-        step > 0 ? static_cast<std::uint64_t>(step) : 0 - static_cast<std::uint64_t>(step);
+    const std::uint64_t stride = step > 0 ? static_cast<std::uint64_t>(step) : 0 - static_cast<std::uint64_t>(step);
     return static_cast<std::int64_t>(std::min((distance - 1) / stride + 1, std::uint64_t{1} << 62));
   } else {
     const double count =
@@ -246,23 +228,20 @@ Tensor<E> arange(std::type_identity_t<E> start, std::type_identity_t<E> stop, st
   return out;
 }
 
-template <class E>
-Tensor<E> eye(std::int64_t n) {
+template <class E> Tensor<E> eye(std::int64_t n) {
   Buffer<E> out({n, n}, "eye");
   std::fill_n(out.data(), out.numel(), E{});
   for (std::int64_t i = 0; i < n; ++i) out[i * n + i] = E{1};
   return out;
 }
 
-template <class E>
-Tensor<E> from_vector(const std::vector<E>& values, const Shape& shape) {
+template <class E> Tensor<E> from_vector(const std::vector<E>& values, const Shape& shape) {
   require<ShapeError>(std::find(shape.begin(), shape.end(), -1) == shape.end(),
                       "from_vector: {} leaves a size open; give every size, or write from_vector(values, "
                       "{{{}}}).reshape({{…}}) with the -1",
                       shape, values.size());
   require<ShapeError>(static_cast<std::int64_t>(values.size()) == shape.numel("from_vector"),
-                      "from_vector: {} values for shape {}, which has {}", values.size(), shape,
-                      shape.numel());
+                      "from_vector: {} values for shape {}, which has {}", values.size(), shape, shape.numel());
   Buffer<E> out(shape);
   std::copy(values.begin(), values.end(), out.data());
   return out;

@@ -32,27 +32,21 @@ std::vector<Problem> problems() {
   all.push_back({"heads", {2, 3, 5, 4}, {2, 3, 5, 4}, {2, 3, 5, 6}, {}});
   all.push_back({"causal", {2, 3, 5, 4}, {2, 3, 5, 4}, {2, 3, 5, 6}, {.causal = true}});
   all.push_back({"causal 3 x 5, top left", {3, 4}, {5, 4}, {5, 2}, {.causal = true}});
-  all.push_back(
-      {"causal 3 x 5, bottom right", {3, 4}, {5, 4}, {5, 2}, {.causal = true, .align = Align::bottom_right}});
-  all.push_back(
-      {"causal 5 x 2, empty rows", {5, 4}, {2, 4}, {2, 3}, {.causal = true, .align = Align::bottom_right}});
+  all.push_back({"causal 3 x 5, bottom right", {3, 4}, {5, 4}, {5, 2}, {.causal = true, .align = Align::bottom_right}});
+  all.push_back({"causal 5 x 2, empty rows", {5, 4}, {2, 4}, {2, 3}, {.causal = true, .align = Align::bottom_right}});
   all.push_back({"padding and causal",
                  {2, 3, 5, 4},
                  {2, 3, 5, 4},
                  {2, 3, 5, 6},
                  {.mask = padding_mask({3, 5}, 5), .causal = true}});
-  all.push_back(
-      {"padding to nothing", {2, 1, 3, 4}, {2, 1, 5, 4}, {2, 1, 5, 2}, {.mask = padding_mask({0, 4}, 5)}});
+  all.push_back({"padding to nothing", {2, 1, 3, 4}, {2, 1, 5, 4}, {2, 1, 5, 2}, {.mask = padding_mask({0, 4}, 5)}});
   all.push_back({"bias", {2, 3, 4}, {2, 5, 4}, {2, 5, 7}, {.bias = rng.randn({3, 5})}});
   all.push_back({"bias with -inf", {2, 3, 4}, {2, 5, 4}, {2, 5, 7}, {.bias = holes}});
   all.push_back({"scale 0", {3, 4}, {5, 4}, {5, 2}, {.scale = 0.0}});
   all.push_back({"scale -1.5", {3, 4}, {5, 4}, {5, 2}, {.scale = -1.5}});
   all.push_back({"four heads on two", {2, 4, 3, 5}, {2, 2, 7, 5}, {2, 2, 7, 3}, {.enable_gqa = true}});
-  all.push_back({"three heads on one, causal",
-                 {1, 3, 7, 5},
-                 {1, 1, 7, 5},
-                 {1, 1, 7, 3},
-                 {.causal = true, .enable_gqa = true}});
+  all.push_back(
+      {"three heads on one, causal", {1, 3, 7, 5}, {1, 1, 7, 5}, {1, 1, 7, 3}, {.causal = true, .enable_gqa = true}});
   all.push_back({"dropped weights",
                  {2, 3, 4},
                  {2, 5, 4},
@@ -69,17 +63,13 @@ std::vector<Problem> problems() {
                   .align = Align::bottom_right,
                   .enable_gqa = true}});
   all.push_back({"one sink of a matrix, no keys", {2, 4}, {0, 4}, {0, 3}, {.sinks = scalar(0.5)}});
-  all.push_back({"sinks, one of them without weight",
-                 {2, 5, 4},
-                 {2, 7, 4},
-                 {2, 7, 6},
-                 {.sinks = Tensor<double>{-inf, 2}}});
   all.push_back(
-      {"sinks and dropout",
-       {2, 3, 4},
-       {2, 5, 4},
-       {2, 5, 7},
-       {.sinks = rng.randn({2}), .dropout_p = 0.4, .keep_mask = attention_keep_mask({2, 3, 5}, 0.4, 9)}});
+      {"sinks, one of them without weight", {2, 5, 4}, {2, 7, 4}, {2, 7, 6}, {.sinks = Tensor<double>{-inf, 2}}});
+  all.push_back({"sinks and dropout",
+                 {2, 3, 4},
+                 {2, 5, 4},
+                 {2, 5, 7},
+                 {.sinks = rng.randn({2}), .dropout_p = 0.4, .keep_mask = attention_keep_mask({2, 3, 5}, 0.4, 9)}});
   all.push_back({"keys of no width", {3, 0}, {5, 0}, {5, 2}, {}});
   all.push_back({"one key", {3, 4}, {1, 4}, {1, 2}, {}});
   all.push_back({"one query", {1, 4}, {11, 4}, {11, 2}, {}});
@@ -95,8 +85,8 @@ struct Gradients3 {
 };
 
 template <class F>
-Gradients3 by_tape(const Tensor<double>& Q, const Tensor<double>& K, const Tensor<double>& V,
-                   const Tensor<double>& dO, const AttentionOptions<double>& options, const F& f) {
+Gradients3 by_tape(const Tensor<double>& Q, const Tensor<double>& K, const Tensor<double>& V, const Tensor<double>& dO,
+                   const AttentionOptions<double>& options, const F& f) {
   Tape<double> tape;
   tape.watch({Q, K, V});
   if (options.bias) tape.watch(*options.bias);
@@ -109,8 +99,7 @@ Gradients3 by_tape(const Tensor<double>& Q, const Tensor<double>& K, const Tenso
 
 }  // namespace
 
-TEST_CASE(
-    "attention: composed = operations = by hand = fused, values and gradients, for every kind of option") {
+TEST_CASE("attention: composed = operations = by hand = fused, values and gradients, for every kind of option") {
   NumpyRandom rng(11);
   for (const Problem& p : problems()) {
     CAPTURE(p.name);
@@ -126,8 +115,7 @@ TEST_CASE(
     if (p.options.bias) CHECK(close(*tape.d_bias, *hand.d_bias));
     if (p.options.sinks) CHECK(close(*tape.d_sinks, *hand.d_sinks));
 
-    const auto fused =
-        by_tape(Q, K, V, dO, p.options, [&] { return flash_attention(Q, K, V, p.options).out; });
+    const auto fused = by_tape(Q, K, V, dO, p.options, [&] { return flash_attention(Q, K, V, p.options).out; });
     CHECK(close(tape.out, fused.out));
     CHECK(close(tape.dQ, fused.dQ));
     CHECK(close(tape.dK, fused.dK));
@@ -178,10 +166,10 @@ TEST_CASE("attention: bool masks keep, float masks add, and causal holds togethe
   CHECK(attention(zero, keys, v, {.bias = Tensor<double>{1, 0}}).out.item() ==
         doctest::Approx(1.5378828).epsilon(1e-7));
   const Tensor<double> three = zeros<double>({3, 1});
-  CHECK(allclose(attention(three, three, Tensor<double>{{1}, {2}, {3}},
-                           {.mask = Tensor<bool>{true, false, true}, .causal = true})
-                     .out,
-                 Tensor<double>{{1}, {1}, {2}}));
+  CHECK(allclose(
+      attention(three, three, Tensor<double>{{1}, {2}, {3}}, {.mask = Tensor<bool>{true, false, true}, .causal = true})
+          .out,
+      Tensor<double>{{1}, {1}, {2}}));
 }
 
 TEST_CASE("attention: the two alignments of causal, and the scale as it is given") {
@@ -206,13 +194,11 @@ TEST_CASE("attention: each key head serves consecutive query heads") {
     return attention(zeros<double>({1, Hq, 2, 1}), zeros<double>({1, 2, 2, 1}), v, {.enable_gqa = true}).out;
   };
   CHECK(heads(4).select(2, 0).reshape({4}).to_vector() == std::vector<double>{1, 1, 2, 2});
-  CHECK(message<ShapeError>([&] { heads(3); }).find("3 query heads on 2 key and 2 value heads") !=
-        std::string::npos);
+  CHECK(message<ShapeError>([&] { heads(3); }).find("3 query heads on 2 key and 2 value heads") != std::string::npos);
 }
 
 TEST_CASE("attention: masks of every rank broadcast from the right, others throw") {
-  const Tensor<double> q = zeros<double>({2, 3, 4, 1}), k = zeros<double>({2, 3, 5, 1}),
-                       v = ones<double>({2, 3, 5, 2});
+  const Tensor<double> q = zeros<double>({2, 3, 4, 1}), k = zeros<double>({2, 3, 5, 1}), v = ones<double>({2, 3, 5, 2});
   for (const Shape& shape : {Shape{5}, Shape{4, 5}, Shape{2, 1, 1, 5}, Shape{1, 3, 4, 5}})
     CHECK(equal(attention(q, k, v, {.mask = full<bool>(shape, true)}).out, ones<double>({2, 3, 4, 2})));
   CHECK(message<ShapeError>([&] {
@@ -225,11 +211,9 @@ TEST_CASE("attention: masks of every rank broadcast from the right, others throw
 
 TEST_CASE("attention: what does not fit is named") {
   const Tensor<double> q = zeros<double>({3, 4}), k = zeros<double>({5, 4}), v = zeros<double>({5, 2});
-  CHECK(
-      message<ShapeError>([&] {
-        attention(q, zeros<double>({5, 3}), v);
-      }) ==
-      "attention: Q (3, 4), K (5, 3), V (5, 2): queries of width 4 and keys of width 3; they must be equal"sv);
+  CHECK(message<ShapeError>([&] {
+          attention(q, zeros<double>({5, 3}), v);
+        }) == "attention: Q (3, 4), K (5, 3), V (5, 2): queries of width 4 and keys of width 3; they must be equal"sv);
   CHECK(message<ShapeError>([&] {
           attention(q, k, zeros<double>({4, 2}));
         }) == "attention: Q (3, 4), K (5, 4), V (4, 2): 5 keys and 4 values; each key has one value"sv);
@@ -315,9 +299,8 @@ TEST_CASE("attention: keys of no width have scores of 0 and are averaged") {
 TEST_CASE("attention: a dropout probability is in [0, 1], in the mask too") {
   for (double p : {-0.1, 1.1, std::nan("")}) {
     CHECK_THROWS_AS(attention_keep_mask({2, 2}, p, 1), ValueError);
-    CHECK_THROWS_AS(
-        attention(ones<double>({2, 2}), ones<double>({2, 2}), ones<double>({2, 2}), {.dropout_p = p}),
-        ValueError);
+    CHECK_THROWS_AS(attention(ones<double>({2, 2}), ones<double>({2, 2}), ones<double>({2, 2}), {.dropout_p = p}),
+                    ValueError);
   }
 }
 

@@ -32,8 +32,7 @@ TEST_CASE("composed: third order, with one tensor as queries, keys and values; a
   const Tensor<double> x = rng.randn({3, 2}), u = rng.randn({3, 2}), w = rng.randn({3, 2});
   const auto f = [&](const auto& t) { return sum(composed::attention(t, t, t) * w); };
   CHECK(third_order_error(f, x, u) < 1e-6);
-  CHECK(close(along(f, x, u, 3),
-              along([&](const auto& t) { return sum(attention(t, t, t).out * w); }, x, u, 3)));
+  CHECK(close(along(f, x, u, 3), along([&](const auto& t) { return sum(attention(t, t, t).out * w); }, x, u, 3)));
   const Tensor<bool> none = full<bool>({3, 3}, false);
   CHECK(composed::attention(x, x, x, none).to_vector() == std::vector<double>(6, 0.0));
   CHECK(std::isnan(composed::attention(x, x, x, none, EmptyRows::nan).at({0, 0})));

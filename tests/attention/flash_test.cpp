@@ -1,4 +1,5 @@
-// The fused rung: its results and their layout, its gradients as values, and inputs at the edge of what numbers can say.
+// The fused rung: its results and their layout, its gradients as values, and inputs at the edge of what numbers can
+// say.
 #include "tapehead/attention/flash.hpp"
 
 #include <cmath>
@@ -34,8 +35,7 @@ TEST_CASE("fused gradients are values: differentiated again they throw and name 
 
 TEST_CASE("fused gradients: what one walk back left behind, no other takes: other tapes record it") {
   NumpyRandom rng(2);
-  const Tensor<double> q = rng.randn({3, 2}), k = rng.randn({4, 2}), v = rng.randn({4, 2}),
-                       dO = rng.randn({3, 2});
+  const Tensor<double> q = rng.randn({3, 2}), k = rng.randn({4, 2}), v = rng.randn({4, 2}), dO = rng.randn({3, 2});
   Tape<double> outer, keys, queries;
   outer.watch(dO), keys.watch(k), queries.watch(q);
   const auto out = flash_attention(q, k, v).out;
@@ -52,9 +52,8 @@ TEST_CASE("flash: the log-sum-exp, rows without keys, and sizes without limit") 
   const auto row1 = flash_attention(q, q, v, {.mask = Tensor<bool>{{false, false}, {true, true}}});
   CHECK(row1.lse.at({0}) == -inf);
   CHECK(row1.lse.at({1}) == doctest::Approx(1.1079403).epsilon(1e-7));
-  CHECK(
-      flash_attention(zeros<double>({2, 4}), zeros<double>({0, 4}), zeros<double>({0, 3})).out.to_vector() ==
-      std::vector<double>(6, 0.0));
+  CHECK(flash_attention(zeros<double>({2, 4}), zeros<double>({0, 4}), zeros<double>({0, 3})).out.to_vector() ==
+        std::vector<double>(6, 0.0));
   CHECK(flash_attention(zeros<double>({0, 4}), zeros<double>({3, 4}), zeros<double>({3, 2})).out.shape() ==
         Shape{0, 2});
   CHECK(flash_attention(zeros<double>({1, 4}), zeros<double>({500, 4}), ones<double>({500, 1})).out.item() ==
@@ -63,9 +62,8 @@ TEST_CASE("flash: the log-sum-exp, rows without keys, and sizes without limit") 
   const Tensor<double> wide = rng.randn({6, 2, 5}), x = wide.transpose(0, 1);
   CHECK(equal(flash_attention(x, x, x, {.causal = true}).out,
               flash_attention(contiguous(x), contiguous(x), contiguous(x), {.causal = true}).out));
-  CHECK(message<ValueError>([&] {
-          flash_attention(q, q, v, {.empty_rows = EmptyRows::nan});
-        }).find("EmptyRows::nan") != std::string::npos);
+  CHECK(message<ValueError>([&] { flash_attention(q, q, v, {.empty_rows = EmptyRows::nan}); }).find("EmptyRows::nan") !=
+        std::string::npos);
   CHECK(message<ShapeError>([&] {
           flash_attention(q, zeros<double>({5, 3}), zeros<double>({5, 2}));
         }).find("queries of width 2 and keys of width 3") != std::string::npos);
@@ -87,8 +85,7 @@ TEST_CASE("flash: heads cut from rows give results that merge without a copy") {
 
 TEST_CASE("qkvpacked: what flash_attention gives for the parts, the gradient in one piece") {
   NumpyRandom rng(7);
-  const Tensor<double> qkv = rng.randn({2, 5, 8, 3}).transpose(1, 2),
-                       dO = rng.randn({2, 4, 5, 3});  // 4, 2, 2
+  const Tensor<double> qkv = rng.randn({2, 5, 8, 3}).transpose(1, 2), dO = rng.randn({2, 4, 5, 3});  // 4, 2, 2
   const AttentionOptions<double> causal{.causal = true, .enable_gqa = true};
   const auto parts = [&] { return split(qkv, {4, 2, 2}, 1); };
   Tape<double> tape;
@@ -100,8 +97,7 @@ TEST_CASE("qkvpacked: what flash_attention gives for the parts, the gradient in 
   CHECK(equal(out, by_sdpa));
   const auto gradient = tape.backward(out, dO)[qkv];
   CHECK(gradient.transpose(1, 2).is_contiguous());
-  CHECK(equal(gradient,
-              tape.backward(flash_attention(parts()[0], parts()[1], parts()[2], causal).out, dO)[qkv]));
+  CHECK(equal(gradient, tape.backward(flash_attention(parts()[0], parts()[1], parts()[2], causal).out, dO)[qkv]));
   CHECK(equal(gradient, tape.backward(by_sdpa, dO)[qkv]));
   {
     Tape<double> outer;  // two tapes: gradients may be differentiated again
@@ -143,8 +139,7 @@ std::vector<std::pair<std::string, Call>> fused_calls(const Tensor<double>& q, c
           {"varlen", [=](const auto& o) {
              const Tensor<std::int64_t> all_q{0, q.size(2)}, all_k{0, k.size(2)};
              return unsqueeze(
-                 flash_attention_varlen(packed(q), packed(k), packed(v), all_q, all_k, o).out.transpose(0, 1),
-                 0);
+                 flash_attention_varlen(packed(q), packed(k), packed(v), all_q, all_k, o).out.transpose(0, 1), 0);
            }}};
 }
 
@@ -157,15 +152,13 @@ TEST_CASE("fused calls own what their pullbacks need: options may be temporaries
   const auto options = [&] {
     return AttentionOptions<double>{.mask = document_mask({0, 0, 1, 1}), .bias = bias, .sinks = sinks};
   };
-  const auto expected =
-      results(in, {bias, sinks}, [&] { return attention(in.q, in.k, in.v, options()).out; });
+  const auto expected = results(in, {bias, sinks}, [&] { return attention(in.q, in.k, in.v, options()).out; });
   for (const auto& [name, call] : fused_calls(in.q, in.k, in.v)) {
     CAPTURE(name);
     hold(results(in, {bias, sinks},
                  [&, f = &call] {
                    const Tensor<double> out = (*f)(options());
-                   for (int n = 0; n < 20; ++n)
-                     zeros<bool>({4, 4}), full<double>({4, 4}, 77);  // reuses freed blocks
+                   for (int n = 0; n < 20; ++n) zeros<bool>({4, 4}), full<double>({4, 4}, 77);  // reuses freed blocks
                    return out;
                  }),
          expected);
@@ -173,15 +166,16 @@ TEST_CASE("fused calls own what their pullbacks need: options may be temporaries
   const auto masked = results(in, {}, [&] {
     return attention(in.q, in.k, in.v, {.mask = document_mask({0, 0, 1, 1})}).out;
   });
-  hold(results(in, {},
-               [&] {
-                 const sdpa_kernel pin(Backend::flex);
-                 const auto out = scaled_dot_product_attention(in.q, in.k, in.v,
-                                                               {.attn_mask = document_mask({0, 0, 1, 1})});
-                 ones<bool>({4, 4}), ones<double>({4, 4});
-                 return out;
-               }),
-       masked);
+  hold(
+      results(
+          in, {},
+          [&] {
+            const sdpa_kernel pin(Backend::flex);
+            const auto out = scaled_dot_product_attention(in.q, in.k, in.v, {.attn_mask = document_mask({0, 0, 1, 1})});
+            ones<bool>({4, 4}), ones<double>({4, 4});
+            return out;
+          }),
+      masked);
   {  // the generator too
     std::optional<TorchRandom> generator(3);
     Tape<double> tape;
@@ -211,8 +205,7 @@ TEST_CASE("fused calls: scores of any finite size, values and gradients as eager
       CHECK(call({.bias = Tensor<double>{{level, -level}}}).item() == (level > 0 ? 1 : 3));
     }
   // In float, where the book's models run; three tokens in one tensor, and scores from products.
-  const Tensor<float> x = full<float>({1, 1, 3, 1}, 3e9f),
-                      values = Tensor<float>{1, 3, 5}.reshape({1, 1, 3, 1});
+  const Tensor<float> x = full<float>({1, 1, 3, 1}, 3e9f), values = Tensor<float>{1, 3, 5}.reshape({1, 1, 3, 1});
   Tape<float> tape;
   tape.watch(values);
   const auto out = flash_attention_qkvpacked(cat<float>({x, x, values}, 1), 1, {.scale = 1.0}).out;
@@ -224,8 +217,7 @@ TEST_CASE("fused calls: NaN among infinite scores is NaN, in every one of them")
   const double inf = std::numeric_limits<double>::infinity(), nan = std::nan("");
   const Tensor<double> q = zeros<double>({1, 1, 1, 1}), k = zeros<double>({1, 1, 3, 1}),
                        v = Tensor<double>{1, 3, 5}.reshape({1, 1, 3, 1});
-  for (const auto& row :
-       {Tensor<double>{{nan, nan, nan}}, {{-inf, nan, -inf}}, {{inf, nan, 0}}, {{nan, inf, 0}}})
+  for (const auto& row : {Tensor<double>{{nan, nan, nan}}, {{-inf, nan, -inf}}, {{inf, nan, 0}}, {{nan, inf, 0}}})
     for (const auto& [name, call] : fused_calls(q, k, v)) {
       if (name == "qkvpacked") continue;
       CAPTURE(name);
@@ -242,13 +234,11 @@ TEST_CASE("fused calls: empty operands and biases, forward and backward") {
         for (std::int64_t Lk : {0, 3})
           for (std::int64_t d : {0, 2}) {
             const Inputs in(B, H, H, Lq, Lk, d, 2);
-            for (const Shape& shape :
-                 {Shape{1, Lk}, Shape{Lq, 1}, Shape{Lq, Lk}, Shape{B, H, Lq, Lk}, Shape{1}}) {
+            for (const Shape& shape : {Shape{1, Lk}, Shape{Lq, 1}, Shape{Lq, Lk}, Shape{B, H, Lq, Lk}, Shape{1}}) {
               const Tensor<double> bias = zeros<double>(shape), sinks = zeros<double>({H});
               CAPTURE(shape.str());
-              hold(results(
-                       in, {bias, sinks},
-                       [&] { return flash_attention(in.q, in.k, in.v, {.bias = bias, .sinks = sinks}).out; }),
+              hold(results(in, {bias, sinks},
+                           [&] { return flash_attention(in.q, in.k, in.v, {.bias = bias, .sinks = sinks}).out; }),
                    results(in, {bias, sinks},
                            [&] { return attention(in.q, in.k, in.v, {.bias = bias, .sinks = sinks}).out; }));
             }
@@ -260,8 +250,7 @@ TEST_CASE("fused calls: empty operands and biases, forward and backward") {
   CHECK(grad[bias].shape() == Shape{1, 0});
 }
 
-TEST_CASE(
-    "fused gradients: one tensor as queries, keys and values, and bias; no gradient for what no tape knows") {
+TEST_CASE("fused gradients: one tensor as queries, keys and values, and bias; no gradient for what no tape knows") {
   NumpyRandom rng(5);
   const Tensor<double> x = rng.randn({2, 4, 4}), dO = rng.randn({2, 4, 4});
   const auto gradient = [&](const auto& f) {

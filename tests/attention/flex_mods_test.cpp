@@ -13,8 +13,7 @@ using testing::message;
 
 namespace {
 
-template <class M>
-std::vector<bool> seen(const M& mask, std::int64_t L) {
+template <class M> std::vector<bool> seen(const M& mask, std::int64_t L) {
   std::vector<bool> all;
   for (std::int64_t i = 0; i < L; ++i)
     for (std::int64_t j = 0; j < L; ++j) all.push_back(mask(0, 0, i, j));
@@ -37,8 +36,7 @@ TEST_CASE("flex mods: masks are those of masks.hpp") {
   CHECK(seen(flex::sliding_window(2), 5) == sliding_window_mask(5, 2).to_vector());
   CHECK(seen(flex::prefix_lm(2), 5) == prefix_mask(5, 2).to_vector());
   CHECK(seen(flex::document(ids), 5) == document_mask(ids).to_vector());
-  CHECK(seen(and_masks(flex::causal(), flex::document(ids)), 5) ==
-        (causal_mask(5) & document_mask(ids)).to_vector());
+  CHECK(seen(and_masks(flex::causal(), flex::document(ids)), 5) == (causal_mask(5) & document_mask(ids)).to_vector());
   CHECK(seen(or_masks(flex::sliding_window(1), flex::document(ids)), 5) == document_mask(ids).to_vector());
   CHECK(flex::document(Tensor<std::int64_t>{{0, 0}, {0, 1}})(1, 0, 0, 1) == false);
 }
@@ -54,8 +52,7 @@ TEST_CASE("flex mods: score functions give what their formulas say") {
 
 TEST_CASE("flex mods: arguments that cannot be are named") {
   CHECK(message<ValueError>([] { flex::sliding_window(0); }).find("flex::sliding_window: window 0") == 0);
-  CHECK(message<ValueError>([] { flex::prefix_lm(-1); }) ==
-        "flex::prefix_lm: prefix -1; it must not be negative"sv);
+  CHECK(message<ValueError>([] { flex::prefix_lm(-1); }) == "flex::prefix_lm: prefix -1; it must not be negative"sv);
   CHECK(message<ShapeError>([] {
           flex::document(zeros<std::int64_t>({1, 1, 1}));
         }).find("flex::document: ids of shape (1, 1, 1)") == 0);

@@ -19,32 +19,27 @@ TEST_CASE("flex: without functions it is attention; masks are masks") {
        results(in, {}, [&] { return attention(in.q, in.k, in.v).out; }));
   const Inputs square(1, 2, 2, 130, 130, 5, 4);
   const auto against = [&](const auto& mask_mod, const Tensor<bool>& mask) {
-    const auto eager =
-        results(square, {}, [&] { return attention(square.q, square.k, square.v, {.mask = mask}).out; });
-    hold(results(square, {},
-                 [&] { return flex_attention(square.q, square.k, square.v, NoScoreMod{}, mask_mod).out; }),
+    const auto eager = results(square, {}, [&] { return attention(square.q, square.k, square.v, {.mask = mask}).out; });
+    hold(results(square, {}, [&] { return flex_attention(square.q, square.k, square.v, NoScoreMod{}, mask_mod).out; }),
          eager);
     const auto blocks = block_mask(mask_mod, 1, 1, 130, 130);
-    hold(results(square, {},
-                 [&] { return flex_attention(square.q, square.k, square.v, NoScoreMod{}, blocks).out; }),
+    hold(results(square, {}, [&] { return flex_attention(square.q, square.k, square.v, NoScoreMod{}, blocks).out; }),
          eager);
   };
-  const auto ids = cat<std::int64_t>(
-      {full<std::int64_t>({40}, 3), full<std::int64_t>({1}, 5), full<std::int64_t>({89}, 7)});
+  const auto ids =
+      cat<std::int64_t>({full<std::int64_t>({40}, 3), full<std::int64_t>({1}, 5), full<std::int64_t>({89}, 7)});
   against(flex::causal(), causal_mask(130));
   against(flex::sliding_window(9), sliding_window_mask(130, 9));
   against(flex::prefix_lm(50), prefix_mask(130, 50));
   against(flex::document(ids), document_mask(ids));
   against(and_masks(flex::causal(), flex::document(ids)), causal_mask(130) & document_mask(ids));
-  against(or_masks(flex::sliding_window(3), flex::prefix_lm(2)),
-          sliding_window_mask(130, 3) | prefix_mask(130, 2));
-  against(
-      [](auto, auto, auto q, auto) { return q % 3 != 0; },
-      broadcast_to(unsqueeze(distances(130, 1).reshape({130}) -
-                                     3 * to<double>(to<std::int64_t>(distances(130, 1).reshape({130}) / 3)) >
-                                 0,
-                             1),
-                   {130, 130}));
+  against(or_masks(flex::sliding_window(3), flex::prefix_lm(2)), sliding_window_mask(130, 3) | prefix_mask(130, 2));
+  against([](auto, auto, auto q, auto) { return q % 3 != 0; },
+          broadcast_to(unsqueeze(distances(130, 1).reshape({130}) -
+                                         3 * to<double>(to<std::int64_t>(distances(130, 1).reshape({130}) / 3)) >
+                                     0,
+                                 1),
+                       {130, 130}));
 }
 
 TEST_CASE("flex: wholly masked tiles are skipped, and how many can be read") {
@@ -64,16 +59,15 @@ TEST_CASE("flex: score functions and what they are bound to, against the same on
     };
     return results(in, more, [&] {
       const Tensor<double> S = matmul(in.q, mT(heads(in.k))) / std::sqrt(5.0);
-      return matmul(softmax(masked_fill(edit(S), ~causal_mask(37, 41, Align::top_left),
-                                        -std::numeric_limits<double>::infinity()),
-                            -1),
-                    heads(in.v));
+      return matmul(
+          softmax(masked_fill(edit(S), ~causal_mask(37, 41, Align::top_left), -std::numeric_limits<double>::infinity()),
+                  -1),
+          heads(in.v));
     });
   };
   const auto fused = [&](const std::vector<Tensor<double>>& more, const auto& mod) {
-    return results(in, more, [&] {
-      return flex_attention(in.q, in.k, in.v, mod, flex::causal(), {.enable_gqa = true}).out;
-    });
+    return results(in, more,
+                   [&] { return flex_attention(in.q, in.k, in.v, mod, flex::causal(), {.enable_gqa = true}).out; });
   };
   NumpyRandom rng(2);
   const Tensor<double> slopes = rng.rand({4}), cap = scalar(1.7), table = rng.randn({4, 7});
@@ -106,8 +100,7 @@ TEST_CASE("flex: the gradient of a learned bias is its finite difference, reduce
   const auto out = [&](const Tensor<double>& bias) {
     return flex_attention(
                zero, zero, v,
-               score_mod([](auto s, auto, auto, auto q, auto k, auto read) { return s + read(q - k + 1); },
-                         bias))
+               score_mod([](auto s, auto, auto, auto q, auto k, auto read) { return s + read(q - k + 1); }, bias))
         .out;
   };
   Tape<double> tape;
@@ -125,39 +118,35 @@ TEST_CASE("flex: the gradient of a learned bias is its finite difference, reduce
   tape.watch(bias);
   for (Backend backend : {Backend::math, Backend::flash, Backend::flex}) {
     const sdpa_kernel pin(backend);
-    const auto grad =
-        tape.backward(sum(scaled_dot_product_attention(q, k, values, {.attn_mask = bias})))[bias];
+    const auto grad = tape.backward(sum(scaled_dot_product_attention(q, k, values, {.attn_mask = bias})))[bias];
     CHECK(allclose(grad, Tensor<double>{-8.0 / 3, 0, 8.0 / 3}.reshape({1, 1, 1, 3}), 0, 1e-14));
   }
 }
 
 TEST_CASE("flex: tiled softmax over any length, far from 0, with masked beginnings") {
   const Tensor<double> zero = zeros<double>({5, 1}), v = arange<double>(1, 6).reshape({5, 1});
-  const auto out =
-      flex_attention(
-          zero, zero, v, [](auto s, auto, auto, auto q, auto kv) { return s + (q - kv); }, flex::causal())
-          .out;
+  const auto out = flex_attention(
+                       zero, zero, v, [](auto s, auto, auto, auto q, auto kv) { return s + (q - kv); }, flex::causal())
+                       .out;
   CHECK(allclose(out.reshape({5}), Tensor<double>{1, 1.2689414, 1.4247896, 1.5073473, 1.5480584}, 0, 1e-7));
 }
 
 TEST_CASE("flex: what it refuses, and what it says") {
   const Tensor<double> q = zeros<double>({1, 2, 5, 3});
-  CHECK(message<ShapeError>(
-            [&] { flex_attention(q, q, q, NoScoreMod{}, block_mask(flex::causal(), 1, 1, 8, 8)); }) ==
+  CHECK(message<ShapeError>([&] { flex_attention(q, q, q, NoScoreMod{}, block_mask(flex::causal(), 1, 1, 8, 8)); }) ==
         "flex_attention: a block mask built for (1, 1, 8, 8) met scores of (1, 2, 5, 5); build one for this "
         "length (B and H may be 1)"sv);
   Tensor<double> slope = scalar(0.5);
   CHECK(message<IndexError>([&] {
-          flex_attention(q, q, q,
-                         score_mod([](auto s, auto, auto, auto, auto, auto c) { return s + c(3); }, slope));
+          flex_attention(q, q, q, score_mod([](auto s, auto, auto, auto, auto, auto c) { return s + c(3); }, slope));
         }) == "score_mod: a bound tensor of shape () was read at (3,)"sv);
   NumpyRandom rng(1);
   const Tensor<double> x = rng.randn({2, 3});
   CHECK(message<GradientError>([&] {
           Tape<double> own;
           own.watch({x, slope});
-          const auto five = score_mod(
-              [](auto s, auto, auto, auto, auto, auto c) { return s * c() + c() + c() + c() + c(); }, slope);
+          const auto five =
+              score_mod([](auto s, auto, auto, auto, auto, auto c) { return s * c() + c() + c() + c() + c(); }, slope);
           own.backward(flex_attention(x, x, x, five).out, x);
         }).find("score_mod: more than 4 reads of bound tensors in one call") != std::string::npos);
   Tape<double> tape;
@@ -165,8 +154,7 @@ TEST_CASE("flex: what it refuses, and what it says") {
   CHECK(message<GradientError>([&] {
           flex_attention(q, q, q, [slope](auto s, auto, auto, auto, auto) { return s + slope.item(); });
         }).find("captured a tensor of shape () that a tape knows") != std::string::npos);
-  CHECK_NOTHROW(
-      flex_attention(q, q, q, [c = detach(slope)](auto s, auto, auto, auto, auto) { return s + c.item(); }));
+  CHECK_NOTHROW(flex_attention(q, q, q, [c = detach(slope)](auto s, auto, auto, auto, auto) { return s + c.item(); }));
   CHECK(slope.item() == 0.5);  // the watch ended with the call
 }
 
@@ -177,10 +165,9 @@ TEST_CASE("flex: empty batches and heads, whatever the score function reads") {
   CHECK(flex_attention(none, none, none, reads).out.shape() == none.shape());
   CHECK(flex_attention(no_heads, no_heads, no_heads, flex::alibi(empty)).out.shape() == no_heads.shape());
   const sdpa_kernel pin(Backend::flex);
-  CHECK(scaled_dot_product_attention(none, none, none, {.attn_mask = zeros<double>({1, 1})}).shape() ==
-        none.shape());
-  CHECK(flex_attention(no_heads, no_heads, no_heads, NoScoreMod{}, NoMaskMod{}, {.enable_gqa = true})
-            .out.shape() == no_heads.shape());
+  CHECK(scaled_dot_product_attention(none, none, none, {.attn_mask = zeros<double>({1, 1})}).shape() == none.shape());
+  CHECK(flex_attention(no_heads, no_heads, no_heads, NoScoreMod{}, NoMaskMod{}, {.enable_gqa = true}).out.shape() ==
+        no_heads.shape());
 }
 
 TEST_CASE("flex: block masks of sizes that cannot be are refused; those of size 0 are empty") {
@@ -191,8 +178,7 @@ TEST_CASE("flex: block masks of sizes that cannot be are refused; those of size 
   CHECK_THROWS_AS(block_mask(flex::causal(), INT64_MAX, INT64_MAX, 8, 8), ShapeError);
   CHECK_THROWS_AS(block_mask(flex::causal(), 1, 1, INT64_MAX, INT64_MAX), Error);
   const Tensor<double> q = zeros<double>({0, 2, 8, 1});
-  CHECK(flex_attention(q, q, q, NoScoreMod{}, block_mask(flex::causal(), 0, 2, 8, 8)).out.shape() ==
-        q.shape());
+  CHECK(flex_attention(q, q, q, NoScoreMod{}, block_mask(flex::causal(), 0, 2, 8, 8)).out.shape() == q.shape());
   CHECK(block_mask(flex::causal(), 0, 2, 8, 8).sparsity() == 0);
 }
 
@@ -205,12 +191,9 @@ TEST_CASE("flex: options as in attention(): bias, mask, causal and sinks beside 
       .mask = mask, .bias = bias, .sinks = sinks, .causal = true, .enable_gqa = true};
   AttentionOptions<double> written = options;
   written.mask = mask & sliding_window_mask(37, 41, 9, Align::top_left);
-  hold(results(in, {bias, sinks, slopes},
-               [&] {
-                 return flex_attention(in.q, in.k, in.v, flex::alibi(slopes), flex::sliding_window(9),
-                                       options)
-                     .out;
-               }),
+  hold(results(
+           in, {bias, sinks, slopes},
+           [&] { return flex_attention(in.q, in.k, in.v, flex::alibi(slopes), flex::sliding_window(9), options).out; }),
        results(in, {bias, sinks, slopes}, [&] {
          AttentionOptions<double> o = written;
          o.bias = bias - slopes.reshape({4, 1, 1}) * distances(37, 41);

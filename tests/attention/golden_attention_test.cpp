@@ -39,9 +39,7 @@ struct Case {
   Tensor<double> result(const std::string& key) const { return tensors().get<double>(name + "/out/" + key); }
   bool packed() const { return options.text("layout") == "thd"; }
   bool causal() const { return options.flag("causal"); }
-  Align align() const {
-    return options.text("align") == "bottom_right" ? Align::bottom_right : Align::top_left;
-  }
+  Align align() const { return options.text("align") == "bottom_right" ? Align::bottom_right : Align::top_left; }
   double scale() const {
     const double own = options.number("scale", 1 / std::sqrt(static_cast<double>((*this)("q").size(-1))));
     return own / options.number("temperature", 1);
@@ -96,9 +94,7 @@ std::optional<Tensor<double>> added(const Case& c, std::int64_t Lq, std::int64_t
   return sum;
 }
 
-bool has_score_function(const Case& c) {
-  return c.options.has("softcap") || c.options.has("score_mod.0.kind");
-}
+bool has_score_function(const Case& c) { return c.options.has("softcap") || c.options.has("score_mod.0.kind"); }
 
 // The README's order of operations, written in operations.
 Tensor<double> from_operations(const Case& c, const Tensor<double>& Q, const Tensor<double>& K,
@@ -129,8 +125,7 @@ Tensor<double> from_operations(const Case& c, const Tensor<double>& Q, const Ten
   if (c.causal()) mask = mask ? *mask & causal_mask(Lq, Lk, c.align()) : causal_mask(Lq, Lk, c.align());
   if (mask) S = masked_fill(S, ~*mask, -std::numeric_limits<double>::infinity());
   Tensor<double> A = softmax(S, -1, EmptyRows::zero);
-  if (c.has("keep"))
-    A = A * to<double>(tensors().get<bool>(c.name + "/in/keep")) / (1 - c.options.number("dropout_p"));
+  if (c.has("keep")) A = A * to<double>(tensors().get<bool>(c.name + "/in/keep")) / (1 - c.options.number("dropout_p"));
   return matmul(A, heads(V));
 }
 
@@ -144,12 +139,11 @@ AttentionOptions<double> options_of(const Case& c, std::int64_t Lq, std::int64_t
   return o;
 }
 
-using Forward =
-    std::function<Tensor<double>(const Tensor<double>&, const Tensor<double>&, const Tensor<double>&)>;
+using Forward = std::function<Tensor<double>(const Tensor<double>&, const Tensor<double>&, const Tensor<double>&)>;
 
 // A packed buffer (total, H, d) as one call for each document.
-Tensor<double> by_documents(const Case& c, const Tensor<double>& q, const Tensor<double>& k,
-                            const Tensor<double>& v, const Forward& f) {
+Tensor<double> by_documents(const Case& c, const Tensor<double>& q, const Tensor<double>& k, const Tensor<double>& v,
+                            const Forward& f) {
   const auto cu_q = tensors().get<std::int64_t>(c.name + "/in/cu_seqlens_q").to_vector();
   const auto cu_k = tensors().get<std::int64_t>(c.name + "/in/cu_seqlens_k").to_vector();
   std::vector<Tensor<double>> parts;
@@ -184,8 +178,7 @@ void hold(const Case& c, const std::string& rung, const Forward& f) {
 TEST_CASE("golden attention: every case from operations on the tape") {
   for (const auto& line : golden::table("sdpa.tsv")) {
     const Case c(line);
-    hold(c, "operations",
-         [&](const auto& q, const auto& k, const auto& v) { return from_operations(c, q, k, v); });
+    hold(c, "operations", [&](const auto& q, const auto& k, const auto& v) { return from_operations(c, q, k, v); });
   }
 }
 
@@ -198,8 +191,8 @@ TEST_CASE("golden attention: attention(), and the gradients by hand") {
     });
     if (c.packed()) continue;
     CAPTURE(c.name);
-    const auto g = attention_backward(c("q"), c("k"), c("v"), c("d_out"),
-                                      options_of(c, c("q").size(-2), c("k").size(-2)));
+    const auto g =
+        attention_backward(c("q"), c("k"), c("v"), c("d_out"), options_of(c, c("q").size(-2), c("k").size(-2)));
     CHECK(golden::difference(g.A, c.result("weights"), c.tol) == ""sv);
     CHECK(golden::difference(g.O, c.result("out"), c.tol) == ""sv);
     CHECK(golden::difference(g.dQ, c.result("dq"), c.tol) == ""sv);
@@ -222,8 +215,7 @@ TEST_CASE("golden attention: the fused kernel, in double and in float") {
         of_q.without(of_q.rank() - 3) == of_k.without(of_k.rank() - 3)) {
       ++in_one_tensor;
       hold(c, "flash_attention_qkvpacked()", [&](const auto& q, const auto& k, const auto& v) {
-        return flash_attention_qkvpacked(cat<double>({q, k, v}, -3), q.size(-3),
-                                         options_of(c, q.size(-2), k.size(-2)))
+        return flash_attention_qkvpacked(cat<double>({q, k, v}, -3), q.size(-3), options_of(c, q.size(-2), k.size(-2)))
             .out;
       });
     }
@@ -262,10 +254,10 @@ TEST_CASE("golden attention: score functions on the fused kernel, and packed buf
                  cu_k = tensors().get<std::int64_t>(c.name + "/in/cu_seqlens_k");
       Tape<double> tape;
       tape.watch({c("q"), c("k"), c("v")});
-      const auto out = flash_attention_varlen(
-                           c("q"), c("k"), c("v"), cu_q, cu_k,
-                           {.causal = c.causal(), .align = c.align(), .scale = c.scale(), .enable_gqa = true})
-                           .out;
+      const auto out =
+          flash_attention_varlen(c("q"), c("k"), c("v"), cu_q, cu_k,
+                                 {.causal = c.causal(), .align = c.align(), .scale = c.scale(), .enable_gqa = true})
+              .out;
       const auto grad = tape.backward(out, c("d_out"));
       CHECK(golden::difference(out, c.result("out"), c.tol) == ""sv);
       CHECK(golden::difference(grad[c("q")], c.result("dq"), c.tol) == ""sv);
@@ -282,8 +274,7 @@ TEST_CASE("golden attention: score functions on the fused kernel, and packed buf
     std::vector<Step> steps;
     if (c.options.has("softcap")) steps.push_back({'c', {c.options.number("softcap")}});
     if (c.options.has("alibi.slopes"))
-      steps.push_back(
-          {c.options.text("alibi.form") == "signed" ? 'a' : 'b', c.options.numbers("alibi.slopes")});
+      steps.push_back({c.options.text("alibi.form") == "signed" ? 'a' : 'b', c.options.numbers("alibi.slopes")});
     for (int n = 0; c.options.has("score_mod." + std::to_string(n) + ".kind"); ++n) {
       const std::string at = "score_mod." + std::to_string(n) + ".", kind = c.options.text(at + "kind");
       steps.push_back({kind == "rel_pos"      ? 'r'
@@ -296,8 +287,7 @@ TEST_CASE("golden attention: score functions on the fused kernel, and packed buf
     const auto edit = [steps, shift](auto s, auto, auto h, auto q, auto kv) {
       const auto far = static_cast<double>(kv - q - shift);
       for (const Step& step : steps) {
-        const double x =
-            step.numbers.size() > 1 ? step.numbers[static_cast<std::size_t>(h)] : step.numbers[0];
+        const double x = step.numbers.size() > 1 ? step.numbers[static_cast<std::size_t>(h)] : step.numbers[0];
         if (step.kind == 'c') s = x * tanh(s / x);
         if (step.kind == 'a') s = s + x * far;
         if (step.kind == 'b') s = s - x * std::abs(far);
@@ -308,16 +298,14 @@ TEST_CASE("golden attention: score functions on the fused kernel, and packed buf
       return s;
     };
     std::optional<Tensor<bool>> hidden = mask_of(c, Lq, Lk);
-    if (c.causal())
-      hidden = hidden ? *hidden & causal_mask(Lq, Lk, c.align()) : causal_mask(Lq, Lk, c.align());
-    const Tensor<bool> mask = broadcast_to(
-        hidden.value_or(full<bool>({}, true)),
-        {c("q").rank() > 3 ? c("q").size(0) : 1, c("q").rank() > 2 ? c("q").size(-3) : 1, Lq, Lk});
+    if (c.causal()) hidden = hidden ? *hidden & causal_mask(Lq, Lk, c.align()) : causal_mask(Lq, Lk, c.align());
+    const Tensor<bool> mask =
+        broadcast_to(hidden.value_or(full<bool>({}, true)),
+                     {c("q").rank() > 3 ? c("q").size(0) : 1, c("q").rank() > 2 ? c("q").size(-3) : 1, Lq, Lk});
     const auto keep = [mask](auto b, auto h, auto i, auto j) { return mask.at({b, h, i, j}); };
     const AttentionOptions<double> flex{.scale = c.scale(), .enable_gqa = c.options.flag("enable_gqa")};
     if (c.has("bias")) {
-      const auto add_bias = [edit, rank = c("bias").rank()](auto s, auto b, auto h, auto i, auto j,
-                                                            auto read) {
+      const auto add_bias = [edit, rank = c("bias").rank()](auto s, auto b, auto h, auto i, auto j, auto read) {
         const auto y = edit(s, b, h, i, j);
         return y + (rank == 2 ? read(i, j) : rank == 3 ? read(h, i, j) : read(b, h, i, j));
       };
@@ -326,9 +314,8 @@ TEST_CASE("golden attention: score functions on the fused kernel, and packed buf
         return flex_attention(q, k, v, score_mod(add_bias, broadcast_to(c("bias"), whole)), keep, flex).out;
       });
     } else {
-      hold(c, "flex_attention()", [&](const auto& q, const auto& k, const auto& v) {
-        return flex_attention(q, k, v, edit, keep, flex).out;
-      });
+      hold(c, "flex_attention()",
+           [&](const auto& q, const auto& k, const auto& v) { return flex_attention(q, k, v, edit, keep, flex).out; });
     }
   }
 }

@@ -16,8 +16,7 @@ using testing::message;
 namespace {
 
 // The definition: all L x L weights φ(q)·φ(k), each row divided by its sum.
-Tensor<double> quadratic(const Tensor<double>& Q, const Tensor<double>& K, const Tensor<double>& V,
-                         bool causal) {
+Tensor<double> quadratic(const Tensor<double>& Q, const Tensor<double>& K, const Tensor<double>& V, bool causal) {
   const auto phi = [](const Tensor<double>& x) {
     return where(x > 0, x + 1, exp(clamp(x, -std::numeric_limits<double>::infinity(), 0)));
   };
@@ -48,12 +47,11 @@ TEST_CASE("linear attention: equal to its quadratic form, values and gradients, 
   // φ, by hand: one query, two keys.
   const auto phi = [](double x) { return x > 0 ? x + 1 : std::exp(x); };
   const double a = phi(0.5) * phi(2), b = phi(0.5) * phi(-3);
-  CHECK(
-      linear_attention(Tensor<double>{{0.5}}, Tensor<double>{{2}, {-3}}, Tensor<double>{{10}, {20}}).item() ==
-      doctest::Approx((a * 10 + b * 20) / (a + b)).epsilon(1e-14));
-  const auto report = gradcheck(
-      [](const auto& Q, const auto& K, const auto& V) { return linear_attention(Q, K, V, true, 2); },
-      {{"Q", randn({5, 2})}, {"K", randn({5, 2}, 2)}, {"V", randn({5, 3}, 3)}}, {.order = 2});
+  CHECK(linear_attention(Tensor<double>{{0.5}}, Tensor<double>{{2}, {-3}}, Tensor<double>{{10}, {20}}).item() ==
+        doctest::Approx((a * 10 + b * 20) / (a + b)).epsilon(1e-14));
+  const auto report =
+      gradcheck([](const auto& Q, const auto& K, const auto& V) { return linear_attention(Q, K, V, true, 2); },
+                {{"Q", randn({5, 2})}, {"K", randn({5, 2}, 2)}, {"V", randn({5, 3}, 3)}}, {.order = 2});
   CHECK_MESSAGE(report.ok, report.text());
   // Where φ has its corner, both sides have slope 1.
   const auto corner = gradcheck(
@@ -66,8 +64,8 @@ TEST_CASE("linear attention: equal to its quadratic form, values and gradients, 
   const Tensor<double> large{{1000, -1000}};
   Tape<double> tape;
   tape.watch(large);
-  const auto slope = tape.backward(
-      sum(linear_attention(large, Tensor<double>{{1, 2}, {2, 1}}, Tensor<double>{{1}, {2}})))[large];
+  const auto slope =
+      tape.backward(sum(linear_attention(large, Tensor<double>{{1, 2}, {2, 1}}, Tensor<double>{{1}, {2}})))[large];
   CHECK(equal(slope, slope));  // no NaN
 
   CHECK(message<ShapeError>([&] { linear_attention(q, slice(k, 2, 0, 5), slice(v, 2, 0, 5), true); }) ==
@@ -78,25 +76,18 @@ TEST_CASE("linear attention: equal to its quadratic form, values and gradients, 
         "linear_attention: chunk 0; it must be 1 or more"sv);
 }
 
-TEST_CASE_TEMPLATE("linear attention: rows far below 0 keep their weights, values and gradients", T, float,
-                   double) {
+TEST_CASE_TEMPLATE("linear attention: rows far below 0 keep their weights, values and gradients", T, float, double) {
   const double far = sizeof(T) == 4 ? -104 : -800;
-  const auto tensor = [](const std::vector<double>& x, const Shape& shape) {
-    return to<T>(from_vector(x, shape));
-  };
+  const auto tensor = [](const std::vector<double>& x, const Shape& shape) { return to<T>(from_vector(x, shape)); };
   const auto V = tensor({1, 3, 8}, {3, 1});
   for (double q_level : {0.0, far, -1e6})
     for (double k_level : {0.0, far, -1e6})
       for (bool causal : {false, true})
         for (std::int64_t chunk : {1, 2, 64}) {
-          const auto Q =
-              tensor({q_level - 1, q_level - 2, q_level - 3, q_level, q_level, q_level - 5}, {3, 2});
-          const auto K =
-              tensor({k_level - 1, k_level - 1.5, k_level - 2, k_level - 1, k_level, k_level - 3}, {3, 2});
+          const auto Q = tensor({q_level - 1, q_level - 2, q_level - 3, q_level, q_level, q_level - 5}, {3, 2});
+          const auto K = tensor({k_level - 1, k_level - 1.5, k_level - 2, k_level - 1, k_level, k_level - 3}, {3, 2});
           // All elements below 0: φ = exp, and the levels cancel.
-          const auto phi = [](double a, double b, double c, double d) {
-            return std::exp(a + c) + std::exp(b + d);
-          };
+          const auto phi = [](double a, double b, double c, double d) { return std::exp(a + c) + std::exp(b + d); };
           const double q[3][2] = {{-1, -2}, {-3, 0}, {0, -5}}, k[3][2] = {{-1, -1.5}, {-2, -1}, {0, -3}},
                        v[3] = {1, 3, 8};
           Tape<T> tape;
@@ -132,12 +123,11 @@ TEST_CASE_TEMPLATE("linear attention: rows far below 0 keep their weights, value
 TEST_CASE("linear attention: no keys, no queries, third order with one tensor in every role") {
   CHECK(linear_attention(ones<double>({2, 3}), ones<double>({0, 3}), ones<double>({0, 2})).to_vector() ==
         std::vector<double>(4, 0.0));
-  CHECK(linear_attention(ones<double>({0, 3}), ones<double>({2, 3}), ones<double>({2, 2})).shape() ==
-        Shape{0, 2});
+  CHECK(linear_attention(ones<double>({0, 3}), ones<double>({2, 3}), ones<double>({2, 2})).shape() == Shape{0, 2});
   CHECK(linear_attention(ones<double>({0, 3}), ones<double>({0, 3}), ones<double>({0, 2}), true).shape() ==
         Shape{0, 2});
   const Tensor<double> x = randn({4, 3}), u = randn({4, 3}, 2), w = randn({4, 3}, 3);
   for (bool causal : {false, true})
-    CHECK(rungs::third_order_error(
-              [&](const auto& t) { return sum(linear_attention(t, t, t, causal, 2) * w); }, x, u) < 1e-6);
+    CHECK(rungs::third_order_error([&](const auto& t) { return sum(linear_attention(t, t, t, causal, 2) * w); }, x, u) <
+          1e-6);
 }

@@ -12,14 +12,13 @@ using testing::message;
 
 TEST_CASE("masks: causal, padding, documents, windows, prefix, and their combinations") {
   CHECK(equal(causal_mask(3), tril(full<bool>({3, 3}, true))));
-  CHECK(equal(causal_mask(2, 4, Align::bottom_right),
-              Tensor<bool>{{true, true, true, false}, {true, true, true, true}}));
+  CHECK(
+      equal(causal_mask(2, 4, Align::bottom_right), Tensor<bool>{{true, true, true, false}, {true, true, true, true}}));
   CHECK(padding_mask({2, 0}, 3).to_vector() == std::vector<bool>{true, true, false, false, false, false});
   CHECK(equal(document_mask(Tensor<std::int64_t>{0, 0, 1}),
               Tensor<bool>{{true, true, false}, {true, true, false}, {false, false, true}}));
   CHECK(document_mask(Tensor<std::int64_t>{{0, 1}}).shape() == Shape{1, 1, 2, 2});
-  CHECK(equal(sliding_window_mask(3, 2),
-              Tensor<bool>{{true, false, false}, {true, true, false}, {false, true, true}}));
+  CHECK(equal(sliding_window_mask(3, 2), Tensor<bool>{{true, false, false}, {true, true, false}, {false, true, true}}));
   CHECK(equal(prefix_mask(3, 2), Tensor<bool>{{true, true, false}, {true, true, false}, {true, true, true}}));
   CHECK(equal(causal_mask(4) & ~sliding_window_mask(4, 1), tril(full<bool>({4, 4}, true), -1)));
   CHECK(message<ValueError>([] { padding_mask({4}, 3); }) ==
@@ -32,8 +31,9 @@ TEST_CASE("masks: causal, padding, documents, windows, prefix, and their combina
 
 TEST_CASE("attention: a window of W counts the query's own key; packed documents do not see each other") {
   const Tensor<double> zero = zeros<double>({4, 1});
-  CHECK(attention(zero, zero, Tensor<double>{{1}, {2}, {3}, {4}}, {.mask = sliding_window_mask(4, 2)})
-            .out.to_vector() == std::vector<double>{1, 1.5, 2.5, 3.5});
+  CHECK(
+      attention(zero, zero, Tensor<double>{{1}, {2}, {3}, {4}}, {.mask = sliding_window_mask(4, 2)}).out.to_vector() ==
+      std::vector<double>{1, 1.5, 2.5, 3.5});
   const Tensor<double> five = zeros<double>({5, 1});
   CHECK(attention(five, five, Tensor<double>{{1}, {2}, {3}, {10}, {20}},
                   {.mask = document_mask(Tensor<std::int64_t>{0, 0, 0, 1, 1}), .causal = true})

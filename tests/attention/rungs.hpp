@@ -53,8 +53,7 @@ inline Tensor<double> distances(std::int64_t Lq, std::int64_t Lk) {  // q - kv
 }
 
 // The derivative of f (a scalar) along u at x, of any order, by tapes in tapes.
-template <class F>
-Tensor<double> along(const F& f, const Tensor<double>& x, const Tensor<double>& u, int order) {
+template <class F> Tensor<double> along(const F& f, const Tensor<double>& x, const Tensor<double>& u, int order) {
   if (order == 0) return f(x);
   Tape<double> tape;
   tape.watch(x);
@@ -62,8 +61,7 @@ Tensor<double> along(const F& f, const Tensor<double>& x, const Tensor<double>& 
   return sum(tape.backward(y)[x] * u);
 }
 // How far the third derivative is from the central difference of the second, relative to it.
-template <class F>
-double third_order_error(const F& f, const Tensor<double>& x, const Tensor<double>& u) {
+template <class F> double third_order_error(const F& f, const Tensor<double>& x, const Tensor<double>& u) {
   const double h = 1e-5, third = along(f, x, u, 3).item();
   const double difference = (along(f, x + u * h, u, 2).item() - along(f, x - u * h, u, 2).item()) / (2 * h);
   return std::abs(third - difference) / std::abs(difference);

@@ -58,8 +58,7 @@ TEST_CASE("sdpa: dropout is the same in every rung") {
     return scaled_dot_product_attention(q, k, v, {.dropout_p = 0.5, .generator = &generator});
   };
   CHECK(close(run(Backend::math), run(Backend::flash)));
-  const Tensor<double> three = q.reshape({6, 7, 4}), keys = k.reshape({6, 9, 4}),
-                       values = v.reshape({6, 9, 5});
+  const Tensor<double> three = q.reshape({6, 7, 4}), keys = k.reshape({6, 9, 4}), values = v.reshape({6, 9, 5});
   TorchRandom a(8), b(8);
   CHECK(close(attention(three, keys, values, {.dropout_p = 0.5, .generator = &a}).out,
               flash_attention(three, keys, values, {.dropout_p = 0.5, .generator = &b}).out));
@@ -90,9 +89,7 @@ TEST_CASE("sdpa: options that a backend does not serve are refused with the reas
 TEST_CASE("sdpa: third order through the dispatcher, with one tensor in every role") {
   NumpyRandom rng(9);
   const Tensor<double> x = rng.randn({3, 2}), u = rng.randn({3, 2}), w = rng.randn({3, 2});
-  const auto f = [&](const auto& t) {
-    return sum(scaled_dot_product_attention(t, t, t, {.is_causal = true}) * w);
-  };
+  const auto f = [&](const auto& t) { return sum(scaled_dot_product_attention(t, t, t, {.is_causal = true}) * w); };
   Tape<double> outermost;  // so that the innermost call, too, has two tapes
   outermost.watch(x);
   CHECK(third_order_error(f, x, u) < 1e-6);

@@ -40,15 +40,12 @@ TEST_CASE("varlen: one call is one call for each document, and documents do not 
   CHECK(equal(flash_attention_varlen(q, k, v, cu_q, cu_k, {.enable_gqa = true}).out.slice(0, 3, 11),
               flash_attention_varlen(q, changed, v, cu_q, cu_k, {.enable_gqa = true}).out.slice(0, 3, 11)));
 
-  const Tensor<double> zero = zeros<double>({5, 1, 1}),
-                       values = Tensor<double>{1, 3, 6, 8, 10}.reshape({5, 1, 1});
+  const Tensor<double> zero = zeros<double>({5, 1, 1}), values = Tensor<double>{1, 3, 6, 8, 10}.reshape({5, 1, 1});
   const auto over = [&](const Tensor<std::int64_t>& cu) {
     return flash_attention_varlen(zero, zero, values, cu, cu).out.reshape({5});
   };
   CHECK(allclose(over({0, 2, 2, 5}), Tensor<double>{2, 2, 8, 8, 8}));
-  CHECK(message<ValueError>([&] {
-          over({0, 3, 2, 5});
-        }).find("cu_seqlens_q falls from 3 to 2") != std::string::npos);
+  CHECK(message<ValueError>([&] { over({0, 3, 2, 5}); }).find("cu_seqlens_q falls from 3 to 2") != std::string::npos);
   CHECK(message<ValueError>([&] { over({1, 5}); }).find("starts at 1") != std::string::npos);
   CHECK(message<ValueError>([&] {
           over({0, 2, 6});
@@ -100,8 +97,8 @@ TEST_CASE("varlen: bias, mask, sinks and dropout count positions in each documen
 TEST_CASE("varlen: no heads, no documents, no rows; lengths below 0") {
   const Tensor<double> no_heads = zeros<double>({3, 0, 2}), nothing = zeros<double>({0, 2, 2});
   CHECK(flash_attention_varlen(no_heads, no_heads, no_heads, {0, 3}, {0, 3}).out.shape() == no_heads.shape());
-  CHECK(flash_attention_varlen(no_heads, no_heads, no_heads, {0, 3}, {0, 3}, {.enable_gqa = true})
-            .out.shape() == no_heads.shape());
+  CHECK(flash_attention_varlen(no_heads, no_heads, no_heads, {0, 3}, {0, 3}, {.enable_gqa = true}).out.shape() ==
+        no_heads.shape());
   Tape<double> tape;
   tape.watch(nothing);
   const auto out = flash_attention_varlen(nothing, nothing, nothing, {0}, {0}).out;

@@ -10,8 +10,8 @@ using namespace tapehead;
 using testing::gradient;
 using testing::message;
 
-TEST_CASE_TEMPLATE("accumulate: sum_to sums the axes along which the smaller shape would be repeated", T,
-                   float, double) {
+TEST_CASE_TEMPLATE("accumulate: sum_to sums the axes along which the smaller shape would be repeated", T, float,
+                   double) {
   NumpyRandom rng(4);
   const auto x = to<T>(rng.randint(-9, 9, {2, 3, 4}));
   CHECK(equal(sum_to(x, {2, 3, 4}), x));
@@ -47,8 +47,7 @@ TEST_CASE("accumulate: what does not broadcast back is refused") {
 
 TEST_CASE("accumulate: sum_to and broadcast_to are each other's pullbacks") {
   const Tensor<double> x{{1, 2, 3}, {4, 5, 6}}, row{7, 8, 9};
-  CHECK(equal(gradient([&](const auto& v) { return sum(sum_to(v, {3}) * row); }, x),
-              broadcast_to(row, {2, 3})));
+  CHECK(equal(gradient([&](const auto& v) { return sum(sum_to(v, {3}) * row); }, x), broadcast_to(row, {2, 3})));
   CHECK(equal(gradient([&](const auto& v) { return sum(broadcast_to(v, {2, 3}) * x); }, row), sum(x, 0)));
   CHECK(gradcheck([](auto v) { return sum_to(v * v, {2, 1}); }, {x}, {.order = 2}));
   CHECK(gradcheck([](auto v) { return broadcast_to(v * v, {2, 2, 3}); }, {x}, {.order = 2}));
@@ -57,8 +56,6 @@ TEST_CASE("accumulate: sum_to and broadcast_to are each other's pullbacks") {
 TEST_CASE("accumulate: add broadcasts, and whole numbers wrap around") {
   CHECK(equal(add(Tensor<double>{{1}, {2}}, Tensor<double>{10, 20}), Tensor<double>{{11, 21}, {12, 22}}));
   const std::int64_t most = std::numeric_limits<std::int64_t>::max();
-  CHECK(add(Tensor<std::int64_t>{most}, Tensor<std::int64_t>{1}).item() ==
-        std::numeric_limits<std::int64_t>::min());
-  CHECK(equal(gradient([](const auto& v) { return sum(add(v, v)); }, Tensor<double>{1, 2}),
-              Tensor<double>{2, 2}));
+  CHECK(add(Tensor<std::int64_t>{most}, Tensor<std::int64_t>{1}).item() == std::numeric_limits<std::int64_t>::min());
+  CHECK(equal(gradient([](const auto& v) { return sum(add(v, v)); }, Tensor<double>{1, 2}), Tensor<double>{2, 2}));
 }

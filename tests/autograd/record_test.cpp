@@ -14,8 +14,7 @@ using testing::message;
 namespace {
 
 const Op reversal_op{"test: reversal", "y = x", "dx = -dy"};
-template <class T>
-Tensor<T> reversal(const Tensor<T>& x) {
+template <class T> Tensor<T> reversal(const Tensor<T>& x) {
   return record(reversal_op, x, wrt(x, [](const auto& dy) { return -dy; }));
 }
 
@@ -44,8 +43,7 @@ TEST_CASE_TEMPLATE("record: a result that is its own input has an identity of it
     CHECK(equal(tape.backward(sum(x + y))[x], Tensor<T>{0, 0}));
     CHECK(equal(tape.backward(sum(reversal(reversal(x))))[x], Tensor<T>{1, 1}));
   }
-  CHECK(
-      equal(gradient([](const auto& v) { return sum(reversal(v * 3) * v); }, x), Tensor<T>{-3 + 3, -6 + 6}));
+  CHECK(equal(gradient([](const auto& v) { return sum(reversal(v * 3) * v); }, x), Tensor<T>{-3 + 3, -6 + 6}));
 }
 
 TEST_CASE("record: the same with tapes nested, and where only one of them knows the input") {
@@ -88,9 +86,8 @@ TEST_CASE("record_all: a result that is one of the inputs") {
   const Tensor<double> a{1, 2}, b{3, 4};
   Tape<double> tape;
   tape.watch({a, b});
-  const auto y = record_all(first_op, a, {a, b}, [](std::size_t i) {
-    return [i](const auto& dy) { return dy * (i == 0 ? 2.0 : 0.0); };
-  });
+  const auto y = record_all(first_op, a, {a, b},
+                            [](std::size_t i) { return [i](const auto& dy) { return dy * (i == 0 ? 2.0 : 0.0); }; });
   CHECK(equal(tape.backward(sum(y))[a], Tensor<double>{2, 2}));
   CHECK(equal(tape.backward(sum(y))[b], Tensor<double>{0, 0}));
   CHECK(equal(tape.backward(sum(a * b))[a], b));

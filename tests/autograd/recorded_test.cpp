@@ -36,8 +36,7 @@ std::vector<Tensor<double>> gradients(Function f, const Inputs& inputs, bool rec
 
 TEST_CASE("recorded: the way back in one pass is the way back in operations, over 131 rows") {
   TorchRandom rng(3);
-  const Tensor<double> x = rng.randn<double>({131, 37}), w = rng.randn<double>({37}),
-                       b = rng.randn<double>({37});
+  const Tensor<double> x = rng.randn<double>({131, 37}), w = rng.randn<double>({37}), b = rng.randn<double>({37});
   static const auto target = rng.randint(0, 37, {131});
   const std::pair<const char*, Function> operations[] = {
       {"softmax", [](const Inputs& in) { return softmax(in[0], -1); }},

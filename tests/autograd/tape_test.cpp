@@ -30,17 +30,14 @@ TEST_CASE("tape: what backward refuses, and what it says") {
   Tape<double> tape;
   tape.watch(x);
   auto y = x * Tensor<double>{2, 3};
-  CHECK(message<GradientError>([&] { tape.backward(y); }).find("the output has shape (2,)") !=
-        std::string::npos);
+  CHECK(message<GradientError>([&] { tape.backward(y); }).find("the output has shape (2,)") != std::string::npos);
   CHECK(tape.backward(y, Tensor<double>{1, 10})[x].to_vector() == std::vector<double>{2, 30});
   CHECK(message<ShapeError>([&] {
           tape.backward(y, zeros<double>({2, 1}));
         }) == "backward: the arriving gradient has shape (2, 1), the output (2,); they must be equal"sv);
-  CHECK(message<GradientError>([&] { tape.backward(sum(other)); }).find("is not on this tape") !=
-        std::string::npos);
+  CHECK(message<GradientError>([&] { tape.backward(sum(other)); }).find("is not on this tape") != std::string::npos);
   auto grad = tape.backward(sum(y));
-  CHECK(message<GradientError>([&] { grad[y]; }).find("was not watched; call tape.watch(x)") !=
-        std::string::npos);
+  CHECK(message<GradientError>([&] { grad[y]; }).find("was not watched; call tape.watch(x)") != std::string::npos);
   CHECK(message<GradientError>([&] { grad[other]; }).find("was not watched") != std::string::npos);
   CHECK(message<GradientError>([&] { tape.watch(Tensor<double>()); }).find("watch: a default tensor") == 0);
 }
@@ -74,9 +71,8 @@ TEST_CASE("tape: a view taken before its base was watched throws instead of losi
   Tape<double> tape;
   auto between = x[0];
   tape.watch({{"x", x}});
-  CHECK(message<GradientError>([&] {
-          early * 2;
-        }).find("taken before its base x of shape (2, 2) was watched") != std::string::npos);
+  CHECK(message<GradientError>([&] { early * 2; }).find("taken before its base x of shape (2, 2) was watched") !=
+        std::string::npos);
   CHECK_THROWS_AS(between * 2, GradientError);
   CHECK_NOTHROW(freed * 2);
   CHECK_NOTHROW(detach(early) * 2);
@@ -220,12 +216,11 @@ TEST_CASE("tape: backward guesses nothing, and slices keep their way back") {
   CHECK(has(message<GradientError>([&] { tape.backward(y); }), "give the gradient that arrives"));
   CHECK(equal(tape.backward(y, {1, 10})[x], Tensor<double>{2, 30}));
   CHECK(has(message<ShapeError>([&] { tape.backward(y, zeros<double>({2, 1})); }), "they must be equal"));
-  CHECK(
-      has(message<GradientError>([&] { tape.backward(sum(y))[y]; }), "was not watched; call tape.watch(x)"));
+  CHECK(has(message<GradientError>([&] { tape.backward(sum(y))[y]; }), "was not watched; call tape.watch(x)"));
   CHECK(equal(gradient([](const auto& v) { return sum(v.slice(0, 0, 3)); }, zeros<double>({5})),
               Tensor<double>{1, 1, 1, 0, 0}));
-  CHECK(equal(gradient([](const auto& v) { return sum(v[1]); }, zeros<double>({2, 2})),
-              Tensor<double>{{0, 0}, {1, 1}}));
+  CHECK(
+      equal(gradient([](const auto& v) { return sum(v[1]); }, zeros<double>({2, 2})), Tensor<double>{{0, 0}, {1, 1}}));
   CHECK(equal(gradient([](const auto& v) { return sum(split(v, 2)[1]); }, zeros<double>({5})),
               Tensor<double>{0, 0, 1, 1, 0}));
 }
@@ -285,8 +280,7 @@ TEST_CASE("tape: a first gradient that does not depend on the input has zeros as
   CHECK(equal(outer.backward(sum(g * g + x))[x], Tensor<double>{1, 1}));
 }
 
-TEST_CASE(
-    "tape: zeros too for a watched tensor that the output ignores, for linear functions, three tapes deep") {
+TEST_CASE("tape: zeros too for a watched tensor that the output ignores, for linear functions, three tapes deep") {
   const auto x = scalar(2.0), unused = scalar(5.0);
   Tape<double> third;
   third.watch({x, unused});
@@ -394,8 +388,7 @@ TEST_CASE("tape: an output that is not on it: the cause, and the call to write i
   const std::string second = message<GradientError>([&] { tape.backward(g); });
   CHECK(has(second, "for a second derivative let an outer tape watch x too"));
   const auto stepped = detach(x) - 0.1 * g;  // what an optimiser's step leaves in x's place
-  CHECK(has(message<GradientError>([&] { tape.backward(stepped * stepped); }),
-            "begin a new tape for each step"));
+  CHECK(has(message<GradientError>([&] { tape.backward(stepped * stepped); }), "begin a new tape for each step"));
 }
 
 TEST_CASE("tape: the error for a stale view of an unnamed tensor reads well") {

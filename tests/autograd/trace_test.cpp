@@ -17,8 +17,8 @@ namespace {
 // Attention on the tape, with one name for each of the chapter's letters.
 struct Example {
   NumpyRandom rng{1};
-  Tensor<double> x = rng.randn({6, 8}), Wq = rng.randn({8, 4}), Wk = rng.randn({8, 4}),
-                 Wv = rng.randn({8, 4}), dO = rng.randn({6, 4});
+  Tensor<double> x = rng.randn({6, 8}), Wq = rng.randn({8, 4}), Wk = rng.randn({8, 4}), Wv = rng.randn({8, 4}),
+                 dO = rng.randn({6, 4});
   Tape<double> tape;
   Tensor<double> Q, K, V, A, O;
 
@@ -107,8 +107,7 @@ TEST_CASE("trace: attention keeps its weights alive, the fused kernel does not")
   };
   CHECK(saves([](auto Q, auto K, auto V) { return attention(Q, K, V).out; }) ==
         "70.0 KiB"sv);  // Q, K, V and the weights
-  CHECK(saves([](auto Q, auto K, auto V) { return flash_attention(Q, K, V).out; }) ==
-        "8704 B"sv);  // Q, K, V, O and L
+  CHECK(saves([](auto Q, auto K, auto V) { return flash_attention(Q, K, V).out; }) == "8704 B"sv);  // Q, K, V, O and L
 }
 
 TEST_CASE("trace: a long tape shows its beginning and its end") {
@@ -172,9 +171,8 @@ TEST_CASE("explain: unnamed ways, a value used twice, the output itself, what do
         "2.236  18.1 %  mul #2 (use 1)\n"
         "2.236  18.1 %  mul #2 (use 2)\n"sv);
   CHECK(why.routes[0].records == std::vector<int>{3});
-  CHECK(
-      explain(grad, y).text() ==
-      "gradient of #2, shape (2,): norm 1.414, by 1 route\n norm    share  route\n1.414  100.0 %  add #4\n"sv);
+  CHECK(explain(grad, y).text() ==
+        "gradient of #2, shape (2,): norm 1.414, by 1 route\n norm    share  route\n1.414  100.0 %  add #4\n"sv);
   CHECK(explain(grad, out).text() == "gradient of #5, shape (): norm 1, where backward began\n"sv);
   CHECK(explain(grad, other).text() ==
         "gradient of other, shape (1,): norm 0, by no route: the output does not depend on it\n"sv);
@@ -204,17 +202,15 @@ TEST_CASE("explain: what it refuses") {
     Tape<double> tape;
     tape.watch(x);
     auto y = x;
-    for (int i = 0; i < 9;
-         ++i) {  // two ways to go at each of nine stages, told apart by a name on one of them
+    for (int i = 0; i < 9; ++i) {  // two ways to go at each of nine stages, told apart by a name on one of them
       const auto named = tanh(y);
       tape.watch(named);
       y = named + y;
     }
     grad = tape.backward(sum(y));
     CHECK(explain(*grad, x, Routes::by_use).routes.size() == 2);
-    CHECK(
-        message<ValueError>([&] { explain(*grad, x); }) ==
-        "explain: more than 256 routes; watch fewer of the results on the way, or ask for Routes::by_use"sv);
+    CHECK(message<ValueError>([&] { explain(*grad, x); }) ==
+          "explain: more than 256 routes; watch fewer of the results on the way, or ask for Routes::by_use"sv);
     CHECK(message<GradientError>([&] {
             explain(*grad, stranger);
           }).find("explain: the tape does not know this tensor of shape (1,)") == 0);

@@ -51,9 +51,7 @@ double operations(int64_t L, bool backward) {
   return static_cast<double>(heads * L * L * width) * (backward ? 2 + 5 : 2);
 }
 /// Q, K, V and O; with backward also dO, dQ, dK and dV: each once.
-double bytes(int64_t L, bool backward) {
-  return static_cast<double>(heads * L * width * 4) * (backward ? 8 : 4);
-}
+double bytes(int64_t L, bool backward) { return static_cast<double>(heads * L * width * 4) * (backward ? 8 : 4); }
 
 void compare(Report& report, Python& python, bool torch, const std::string& title, const Attend& attend,
              void (*run)(const Problem&, const Attend&), bool backward) {
@@ -63,14 +61,13 @@ void compare(Report& report, Python& python, bool torch, const std::string& titl
     std::vector<Contender> contenders = {here("ours", [&] { run(*p, attend); })};
     if (torch)
       for (const auto& [name, backend] : {std::pair("math", 0), std::pair("flash", 1)})
-        contenders.push_back(python.contender(name, fmt::format("torch attention float32 1 {} {} {} {:d} {}",
-                                                                heads, L, width, backward, backend)));
+        contenders.push_back(python.contender(
+            name, fmt::format("torch attention float32 1 {} {} {} {:d} {}", heads, L, width, backward, backend)));
     const double peak = ceiling<float>();
     const auto results = race(contenders, 1);
     const double speed = 1e-9 * operations(L, backward) / results[0].seconds;
-    report.row(std::to_string(L),
-               {1e3 * results[0].seconds, 100 * results[0].spread, speed, 100 * speed / peak,
-                1e-6 * bytes(L, backward), ratio_of("math", results), ratio_of("flash", results)});
+    report.row(std::to_string(L), {1e3 * results[0].seconds, 100 * results[0].spread, speed, 100 * speed / peak,
+                                   1e-6 * bytes(L, backward), ratio_of("math", results), ratio_of("flash", results)});
   }
 }
 
@@ -78,8 +75,7 @@ void tiny(Report& report, Python& python, bool torch) {
   report.table("(1, 1, 6, 8), one operation after another, recorded", {"µs", "± %", "/ PyTorch"});
   const Problem p(1, 6, 8);
   for (bool backward : {false, true}) {
-    std::vector<Contender> contenders = {
-        here("ours", [&] { backward ? both(p, eager) : recorded(p, eager); })};
+    std::vector<Contender> contenders = {here("ours", [&] { backward ? both(p, eager) : recorded(p, eager); })};
     if (torch)
       contenders.push_back(
           python.contender("PyTorch", fmt::format("torch attention float32 1 1 6 8 {:d} 2", backward)));
@@ -111,16 +107,14 @@ void elementwise(Report& report, Python& python, bool torch) {
     for (bool backward : {false, true}) {
       std::vector<Contender> contenders = {{"ours", [=](int64_t times) {
                                               double sum = 0;
-                                              for (int64_t i = 0; i < times; ++i)
-                                                sum += thousand(n, backward);
+                                              for (int64_t i = 0; i < times; ++i) sum += thousand(n, backward);
                                               return sum;
                                             }}};
       if (torch)
         contenders.push_back(
             python.contender("PyTorch", fmt::format("torch elementwise float32 1 {} {:d}", n, backward)));
       const auto results = race(contenders);
-      row.insert(row.end(),
-                 {1e3 * results[0].seconds, 100 * results[0].spread, ratio_of("PyTorch", results)});
+      row.insert(row.end(), {1e3 * results[0].seconds, 100 * results[0].spread, ratio_of("PyTorch", results)});
     }
     report.row(fmt::format("{} elements", n), row);
   }
@@ -130,8 +124,7 @@ void elementwise(Report& report, Python& python, bool torch) {
 void memory(Report& report) {
   report.table("flash, forward and backward: MiB beyond Q, K, V, dO, O, dQ, dK, dV",
                {"counted", "resident", "ms", "one L x L"});
-  for (const auto& [h, L] :
-       {std::pair<int64_t, int64_t>(heads, 2048), std::pair<int64_t, int64_t>(1, 32'768)}) {
+  for (const auto& [h, L] : {std::pair<int64_t, int64_t>(heads, 2048), std::pair<int64_t, int64_t>(1, 32'768)}) {
     const Peak peak = peak_memory([h = h, L = L]() -> std::function<void()> {
       const auto p = std::make_shared<Problem>(h, L, width);
       return [p] { both(*p, flash); };
@@ -142,8 +135,8 @@ void memory(Report& report) {
     const Problem p(h, L, width);
     const double ms = 1e3 * here("", [&] { both(p, flash); }).seconds(1);
     report.row(fmt::format("{} x {}", h, L),
-               {beyond(peak.counted), peak.resident ? std::optional(beyond(*peak.resident)) : std::nullopt,
-                ms, static_cast<double>(4 * h * L * L) / (1 << 20)});
+               {beyond(peak.counted), peak.resident ? std::optional(beyond(*peak.resident)) : std::nullopt, ms,
+                static_cast<double>(4 * h * L * L) / (1 << 20)});
   }
 }
 
@@ -156,12 +149,9 @@ int main(int, char** argv) {
   Python python;
   const bool torch = !python.version("torch").empty();
   report.note(python.about("torch"));
-  report.note(
-      "One thread, causal, float, (1, 8, L, 64): medians of interleaved turns, in time of the processor.");
-  report.note(
-      "GFLOP/s: of the half of the products that is not masked. MB: inputs and outputs once. / peer: the");
-  report.note(
-      "peer's time over ours. Math: PyTorch's path that stores the weights; flash: its fused kernel.");
+  report.note("One thread, causal, float, (1, 8, L, 64): medians of interleaved turns, in time of the processor.");
+  report.note("GFLOP/s: of the half of the products that is not masked. MB: inputs and outputs once. / peer: the");
+  report.note("peer's time over ours. Math: PyTorch's path that stores the weights; flash: its fused kernel.");
   compare(report, python, torch, "flash, forward", flash, forward, false);
   compare(report, python, torch, "flash, forward and backward", flash, both, true);
   compare(report, python, torch, "eager, forward on the tape", eager, recorded, false);

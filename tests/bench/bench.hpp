@@ -52,8 +52,7 @@ struct Contender {
 };
 
 /// A contender that is a function of this program, on one thread by default.
-template <class F>
-Contender here(std::string name, F work, double (*clock)() = thread_clock) {
+template <class F> Contender here(std::string name, F work, double (*clock)() = thread_clock) {
   return {std::move(name), [work, clock](int64_t times) {
             const double start = clock();
             for (int64_t i = 0; i < times; ++i) work();
@@ -70,8 +69,8 @@ struct Result {
 
 /// Lets the contenders take turns of about `turn` seconds, as many as fit into `budget` seconds each, `least`
 /// at least.
-inline std::vector<Result> race(const std::vector<Contender>& contenders, double budget = 0.4,
-                                double turn = 0.01, double least = 5) {
+inline std::vector<Result> race(const std::vector<Contender>& contenders, double budget = 0.4, double turn = 0.01,
+                                double least = 5) {
   std::vector<int64_t> times;
   double longest = 0;
   for (const Contender& c : contenders) {
@@ -111,8 +110,7 @@ inline void use_threads(int n) { tapehead::set_num_threads(n); }
 
 /// GFLOP/s of one core doing nothing but multiply-adds (two operations each), in enough chains to hide their
 /// latency.
-template <class T>
-double ceiling() {
+template <class T> double ceiling() {
   using namespace tapehead::kernels;
   constexpr int chains = vector_bytes == 64 ? 24 : 12;
   constexpr int64_t steps = 10'000;
@@ -150,9 +148,7 @@ inline double read_bandwidth(int64_t bytes) {
 }
 
 /// Which vectors this program was compiled for.
-inline std::string vector_name() {
-  return fmt::format("vectors of {} bytes", tapehead::kernels::vector_bytes);
-}
+inline std::string vector_name() { return fmt::format("vectors of {} bytes", tapehead::kernels::vector_bytes); }
 
 /// Tables for the eye, and the same figures for bench.json beside the build. Each program owns one line of
 /// that file.
@@ -172,8 +168,7 @@ class Report {
       if (line.size() > 1 && line.rfind(quoted(program_) + ":", 0) != 0)
         lines.push_back(line.back() == ',' ? line.substr(0, line.size() - 1) : line);
     old.close();
-    lines.push_back(
-        fmt::format("{}: {{\"notes\": [{}], \"tables\": [{}]}}", quoted(program_), notes_, tables_));
+    lines.push_back(fmt::format("{}: {{\"notes\": [{}], \"tables\": [{}]}}", quoted(program_), notes_, tables_));
     std::ofstream(path_) << fmt::format("{{\n{}\n}}\n", fmt::join(lines, ",\n"));
     fmt::print("\nThe same figures: {}\n", path_);
   }
@@ -197,8 +192,7 @@ class Report {
       names.push_back(quoted(name));
     }
     fmt::print("\n");
-    open_ = fmt::format("{{\"title\": {}, \"columns\": [{}], \"rows\": {{", quoted(title),
-                        fmt::join(names, ", "));
+    open_ = fmt::format("{{\"title\": {}, \"columns\": [{}], \"rows\": {{", quoted(title), fmt::join(names, ", "));
     rows_.clear();
   }
   /// A row: one figure a column, or none where it could not be had.
@@ -224,9 +218,7 @@ class Report {
     return result + '"';
   }
   static std::string three_digits(double x) {
-    return x >= 99.95   ? fmt::format("{:.0f}", x)
-           : x >= 9.995 ? fmt::format("{:.1f}", x)
-                        : fmt::format("{:.2f}", x);
+    return x >= 99.95 ? fmt::format("{:.0f}", x) : x >= 9.995 ? fmt::format("{:.1f}", x) : fmt::format("{:.2f}", x);
   }
   void close_table() {
     if (open_.empty()) return;

@@ -43,8 +43,7 @@ double exponent(const std::vector<std::pair<double, double>>& points) {
 int main(int, char** argv) {
   Report report("cost", argv[0]);
   use_threads(1);
-  report.note(
-      "One head, d = 64, float, forward, one thread. MiB: the most that is held at once, inputs apart.");
+  report.note("One head, d = 64, float, forward, one thread. MiB: the most that is held at once, inputs apart.");
   report.table("softmax(Q Kᵀ / √d) V over L tokens",
                {"eager ms", "± %", "flash ms", "± %", "eager / flash", "eager MiB", "flash MiB"});
   const std::vector<int64_t> lengths = {256, 512, 1024, 2048, 4096, 8192, 16'384};
@@ -65,9 +64,8 @@ int main(int, char** argv) {
                               static_cast<double>(memory_flash[i].counted) / (1 << 20)};
     for (std::size_t f = 0; f < 4; ++f)
       if (lengths[i] >= 1024) points[f].push_back({static_cast<double>(lengths[i]), figures[f]});
-    report.row(std::to_string(lengths[i]),
-               {figures[0], 100 * results[0].spread, figures[1], 100 * results[1].spread,
-                1 / results[1].ratio, figures[2], figures[3]});
+    report.row(std::to_string(lengths[i]), {figures[0], 100 * results[0].spread, figures[1], 100 * results[1].spread,
+                                            1 / results[1].ratio, figures[2], figures[3]});
   }
   report.table("exponent of L, fitted from 1024 on", {"time", "memory"});
   report.row("eager", {exponent(points[0]), exponent(points[2])});

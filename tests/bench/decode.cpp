@@ -52,18 +52,18 @@ int main(int, char** argv) {
   for (int64_t L : {256, 1024, 4096, 16'384}) {
     const auto s = std::make_shared<Step>(L);
     volatile float sink = 0;
-    std::vector<Contender> contenders = {
-        here("ours", [&] { sink = sink + *decode(s->q, s->cache).data(); }), here("reading", [&] {
-          const Tensor<float> k = s->cache.keys(), v = s->cache.values();
-          sink = sink + read(k.data(), k.numel()) + read(v.data(), v.numel());
-        })};
+    std::vector<Contender> contenders = {here("ours", [&] { sink = sink + *decode(s->q, s->cache).data(); }),
+                                         here("reading", [&] {
+                                           const Tensor<float> k = s->cache.keys(), v = s->cache.values();
+                                           sink = sink + read(k.data(), k.numel()) + read(v.data(), v.numel());
+                                         })};
     if (torch)
       contenders.push_back(
           python.contender("PyTorch", fmt::format("torch decode float32 1 {} {} {}", heads, L, width)));
     const auto results = race(contenders);
     const double numbers = 2.0 * static_cast<double>(heads * L * width), seconds = results[0].seconds;
-    report.row(std::to_string(L), {1e6 * seconds, 100 * results[0].spread, 1e-9 * 2 * numbers / seconds,
-                                   1e-6 * 4 * numbers, 1e-9 * 4 * numbers / seconds,
-                                   1 / *ratio_of("reading", results), ratio_of("PyTorch", results)});
+    report.row(std::to_string(L),
+               {1e6 * seconds, 100 * results[0].spread, 1e-9 * 2 * numbers / seconds, 1e-6 * 4 * numbers,
+                1e-9 * 4 * numbers / seconds, 1 / *ratio_of("reading", results), ratio_of("PyTorch", results)});
   }
 }

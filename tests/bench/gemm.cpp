@@ -32,8 +32,7 @@ std::vector<Size> square(std::initializer_list<int64_t> sizes) {
 }
 
 /// Memory such as tensors have: on huge pages where it is large.
-template <class T>
-class Cells {
+template <class T> class Cells {
  public:
   explicit Cells(int64_t size) : bytes_(static_cast<std::size_t>(size) * sizeof(T)) {
     data_ = static_cast<T*>(tapehead::detail::allocate(bytes_));
@@ -50,12 +49,9 @@ class Cells {
   T* data_;
 };
 
-template <class T>
-struct Problem {
+template <class T> struct Problem {
   explicit Problem(Size s) : size(std::move(s)), A(size.m * size.k), B(size.k * size.n), C(size.m * size.n) {}
-  double operations() const {
-    return 2.0 * static_cast<double>(size.m) * static_cast<double>(size.n * size.k);
-  }
+  double operations() const { return 2.0 * static_cast<double>(size.m) * static_cast<double>(size.n * size.k); }
   /// Each matrix once: what has to be moved at least.
   double bytes() const { return static_cast<double>(A.bytes() + B.bytes() + C.bytes()); }
 
@@ -63,10 +59,8 @@ struct Problem {
   Cells<T> A, B, C;
 };
 
-template <class T>
-void ours(Problem<T>& p) {
-  kernels::gemm(p.size.m, p.size.n, p.size.k, p.A.data(), p.size.k, 1, p.B.data(), p.size.n, 1, p.C.data(),
-                p.size.n);
+template <class T> void ours(Problem<T>& p) {
+  kernels::gemm(p.size.m, p.size.n, p.size.k, p.A.data(), p.size.k, 1, p.B.data(), p.size.n, 1, p.C.data(), p.size.n);
 }
 
 struct Peers {
@@ -84,8 +78,8 @@ void compare(Report& report, Peers& peers, const std::string& title, const std::
     auto p = std::make_shared<Problem<T>>(s);
     std::vector<Contender> contenders = {here("ours", [p] { ours(*p); })};
     const auto join = [&](const char* name, const Gemm<T>& gemm) {
-      contenders.push_back(here(
-          name, [p, gemm] { gemm(p->size.m, p->size.n, p->size.k, p->A.data(), p->B.data(), p->C.data()); }));
+      contenders.push_back(
+          here(name, [p, gemm] { gemm(p->size.m, p->size.n, p->size.k, p->A.data(), p->B.data(), p->C.data()); }));
     };
     if (peers.blas.there()) join("OpenBLAS", peers.blas.gemm<T>());
     if (const auto gemm = eigen_gemm<T>()) join("Eigen", gemm);
@@ -96,8 +90,7 @@ void compare(Report& report, Peers& peers, const std::string& title, const std::
     const double peak = ceiling<T>();
     const auto results = race(contenders);
     const double speed = 1e-9 * p->operations() / results[0].seconds;
-    std::vector<std::optional<double>> row = {speed, 100 * results[0].spread, 100 * speed / peak,
-                                              1e-6 * p->bytes()};
+    std::vector<std::optional<double>> row = {speed, 100 * results[0].spread, 100 * speed / peak, 1e-6 * p->bytes()};
     for (const char* name : {"OpenBLAS", "Eigen", "NumPy", "PyTorch"}) row.push_back(ratio_of(name, results));
     report.row(s.name, row);
   }

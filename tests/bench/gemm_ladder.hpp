@@ -17,8 +17,7 @@ using namespace tapehead::kernels;
 
 /// Rung 1: the definition, C_ij = Σ_p A_ip B_pj. The inner loop reads a column of B: each step touches
 /// another cache line and uses one number of it, and each addition waits for the one before.
-template <class T>
-void naive(int64_t m, int64_t n, int64_t k, const T* A, const T* B, T* C) {
+template <class T> void naive(int64_t m, int64_t n, int64_t k, const T* A, const T* B, T* C) {
   for (int64_t i = 0; i < m; ++i)
     for (int64_t j = 0; j < n; ++j) {
       T sum = 0;
@@ -30,8 +29,7 @@ void naive(int64_t m, int64_t n, int64_t k, const T* A, const T* B, T* C) {
 /// Rung 2: the same products in another order. With j innermost, rows of B and C are read from left to right,
 /// and the additions are independent of each other. A block of B, 64 x 512 numbers, is used for all rows of A
 /// before the next one is read, so it stays in the cache.
-template <class T>
-void blocked(int64_t m, int64_t n, int64_t k, const T* A, const T* B, T* C) {
+template <class T> void blocked(int64_t m, int64_t n, int64_t k, const T* A, const T* B, T* C) {
   constexpr int64_t depth = 64, width = 512;
   std::fill_n(C, m * n, T(0));
   for (int64_t p0 = 0; p0 < k; p0 += depth)
@@ -55,8 +53,7 @@ void copy_panel(int64_t p, int64_t depth, int64_t j, int64_t width, int64_t n, c
 /// local variables and written once per block: a loaded number of B serves four rows, a number of A serves 32
 /// columns. The tile reads 32 columns of B, which are short pieces far from each other, so they are first
 /// copied to lie one after the other. How much of the tile stays in registers is up to the compiler.
-template <class T>
-void packed(int64_t m, int64_t n, int64_t k, const T* A, const T* B, T* C) {
+template <class T> void packed(int64_t m, int64_t n, int64_t k, const T* A, const T* B, T* C) {
   constexpr int64_t depth = 256, height = 4, width = 32;
   std::fill_n(C, m * n, T(0));
   std::vector<T> panel(depth * width);
@@ -72,8 +69,7 @@ void packed(int64_t m, int64_t n, int64_t k, const T* A, const T* B, T* C) {
         T sum[height][width] = {};
         for (int64_t q = 0; q < here; ++q)
           for (int64_t r = 0; r < height; ++r)
-            for (int64_t c = 0; c < width; ++c)
-              sum[r][c] += a[r][q] * panel[static_cast<std::size_t>(q * width + c)];
+            for (int64_t c = 0; c < width; ++c) sum[r][c] += a[r][q] * panel[static_cast<std::size_t>(q * width + c)];
         for (int64_t r = 0; r < rows; ++r)
           for (int64_t c = 0; c < cols; ++c) C[(i + r) * n + j + c] += sum[r][c];
       }
@@ -83,8 +79,7 @@ void packed(int64_t m, int64_t n, int64_t k, const T* A, const T* B, T* C) {
 /// Rung 4: the tile in vectors, two of them side by side, and as many rows as leave registers for B and A. A
 /// step of the innermost loop loads 2 vectors and `height` numbers and does 2 * height vector multiply-adds,
 /// enough to keep the arithmetic units busy during the loads.
-template <class T>
-void vectors(int64_t m, int64_t n, int64_t k, const T* A, const T* B, T* C) {
+template <class T> void vectors(int64_t m, int64_t n, int64_t k, const T* A, const T* B, T* C) {
   constexpr int64_t depth = 256, L = lanes<T>, width = 2 * L;
   constexpr int height = vector_bytes == 64 ? 12 : 6;
   std::fill_n(C, m * n, T(0));

@@ -62,22 +62,18 @@ void compare(Report& report, Python& python, bool torch, int threads) {
   for (std::size_t part = 0; part < (threads == 1 ? 4 : 1); ++part) {
     std::vector<Contender> contenders = {{"ours", [&](int64_t times) {
                                             double sum = 0;
-                                            for (int64_t i = 0; i < times; ++i)
-                                              sum += training.step(clock)[part];
+                                            for (int64_t i = 0; i < times; ++i) sum += training.step(clock)[part];
                                             return sum;
                                           }}};
-    if (torch)
-      contenders.push_back(
-          python.contender("PyTorch", fmt::format("torch gpt float32 {} {}", threads, part)));
+    if (torch) contenders.push_back(python.contender("PyTorch", fmt::format("torch gpt float32 {} {}", threads, part)));
     const double peak = ceiling<float>();
     const auto results = race(contenders, part == 0 ? 3 : 1, 0.1);
     const double speed = 1e-9 * operations() / results[0].seconds;
     const bool whole = part == 0;
-    report.row(
-        names[part],
-        {1e3 * results[0].seconds, 100 * results[0].spread, whole ? std::optional(speed) : std::nullopt,
-         whole ? std::optional(100 * speed / (peak * threads)) : std::nullopt,
-         whole ? std::optional(1e-6 * bytes(training.model)) : std::nullopt, ratio_of("PyTorch", results)});
+    report.row(names[part],
+               {1e3 * results[0].seconds, 100 * results[0].spread, whole ? std::optional(speed) : std::nullopt,
+                whole ? std::optional(100 * speed / (peak * threads)) : std::nullopt,
+                whole ? std::optional(1e-6 * bytes(training.model)) : std::nullopt, ratio_of("PyTorch", results)});
   }
 }
 
@@ -107,11 +103,9 @@ int main(int, char** argv) {
   Python python;
   const bool torch = !python.version("torch").empty();
   report.note(python.about("torch"));
-  report.note(fmt::format(
-      "{} layers, {} heads, width {}, {} sequences of {} tokens, vocabulary {}, float: medians of", layers,
-      heads, width, batch, block, vocabulary));
-  report.note(
-      "interleaved turns. / PyTorch: its time over ours, with its fused AdamW and its default attention.");
+  report.note(fmt::format("{} layers, {} heads, width {}, {} sequences of {} tokens, vocabulary {}, float: medians of",
+                          layers, heads, width, batch, block, vocabulary));
+  report.note("interleaved turns. / PyTorch: its time over ours, with its fused AdamW and its default attention.");
   compare(report, python, torch, 1);
   compare(report, python, torch, 2);
   where_time_goes(report);

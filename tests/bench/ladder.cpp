@@ -33,8 +33,7 @@ int main(int, char** argv) {
         race({rung("naive", ladder::naive<float>), rung("blocked", ladder::blocked<float>),
               rung("packed", ladder::packed<float>), rung("vectors", ladder::vectors<float>),
               here("gemm, in vectors", [&] { product(false); }),
-              here(kernels::bf16_pays(n, n, n) ? "gemm, matrix unit" : "gemm, no matrix unit",
-                   [&] { product(true); })},
+              here(kernels::bf16_pays(n, n, n) ? "gemm, matrix unit" : "gemm, no matrix unit", [&] { product(true); })},
              0.2);
     report.table(fmt::format("n = {}", n), {"GFLOP/s", "± %", "% of peak", "x naive"});
     for (const Result& r : results) {

@@ -27,8 +27,7 @@
 namespace bench {
 
 /// C = A B for row-major matrices without gaps.
-template <class T>
-using Gemm = std::function<void(int64_t m, int64_t n, int64_t k, const T* A, const T* B, T* C)>;
+template <class T> using Gemm = std::function<void(int64_t m, int64_t n, int64_t k, const T* A, const T* B, T* C)>;
 
 class OpenBlas {
  public:
@@ -45,14 +44,12 @@ class OpenBlas {
     if (!there()) return "OpenBLAS: absent";
     const auto core = reinterpret_cast<char* (*)()>(symbol("openblas_get_corename"));
     const auto config = reinterpret_cast<char* (*)()>(symbol("openblas_get_config"));
-    return fmt::format("OpenBLAS: its {} kernel ({})", core ? core() : "unnamed",
-                       config ? config() : "no version");
+    return fmt::format("OpenBLAS: its {} kernel ({})", core ? core() : "unnamed", config ? config() : "no version");
   }
   void threads(int n) const {
     if (there()) reinterpret_cast<void (*)(int)>(symbol("openblas_set_num_threads"))(n);
   }
-  template <class T>
-  Gemm<T> gemm() const {
+  template <class T> Gemm<T> gemm() const {
     constexpr int row_major = 101, no_transpose = 111;
     using Function = void (*)(int, int, int, int, int, int, T, const T*, int, const T*, int, T, T*, int);
     const auto call = reinterpret_cast<Function>(symbol(sizeof(T) == 4 ? "cblas_sgemm" : "cblas_dgemm"));
@@ -68,13 +65,11 @@ class OpenBlas {
 };
 
 /// Eigen on one thread; nothing where its headers are absent.
-template <class T>
-Gemm<T> eigen_gemm() {
+template <class T> Gemm<T> eigen_gemm() {
 #ifdef TAPEHEAD_BENCH_EIGEN
   return [](int64_t m, int64_t n, int64_t k, const T* A, const T* B, T* C) {
     using Matrix = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-    Eigen::Map<Matrix>(C, m, n).noalias() =
-        Eigen::Map<const Matrix>(A, m, k) * Eigen::Map<const Matrix>(B, k, n);
+    Eigen::Map<Matrix>(C, m, n).noalias() = Eigen::Map<const Matrix>(A, m, k) * Eigen::Map<const Matrix>(B, k, n);
   };
 #else
   return nullptr;
@@ -94,8 +89,7 @@ class Python {
   Python() {
     const char* python = std::getenv("TAPEHEAD_PYTHON");
     int to[2], from[2];
-    if (!python || !*python || access("tests/bench/peers.py", R_OK) != 0 || pipe(to) != 0 || pipe(from) != 0)
-      return;
+    if (!python || !*python || access("tests/bench/peers.py", R_OK) != 0 || pipe(to) != 0 || pipe(from) != 0) return;
     signal(SIGPIPE, SIG_IGN);
     child_ = fork();
     if (child_ == 0) {

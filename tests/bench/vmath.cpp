@@ -17,11 +17,9 @@ namespace {
 
 constexpr int64_t n = 4096;  // stays in the first-level cache
 
-template <class T>
-using Function = void (*)(int64_t, const T*, T*);
+template <class T> using Function = void (*)(int64_t, const T*, T*);
 
-template <class T>
-void compare(Report& report) {
+template <class T> void compare(Report& report) {
   struct Case {
     const char* name;
     Function<T> ours;
@@ -46,8 +44,8 @@ void compare(Report& report) {
                                  for (std::size_t i = 0; i < x.size(); ++i) y[i] = c.theirs(x[i]);
                                })});
     const double each = 1e9 / static_cast<double>(n);
-    report.row(c.name, {each * results[0].seconds, 100 * results[0].spread, each * results[1].seconds,
-                        results[1].ratio});
+    report.row(c.name,
+               {each * results[0].seconds, 100 * results[0].spread, each * results[1].seconds, results[1].ratio});
   }
 }
 

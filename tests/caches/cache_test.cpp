@@ -17,8 +17,7 @@ using testing::message;
 namespace {
 
 // The same sums in another order: a few ε.
-template <class T>
-bool close(const Tensor<T>& a, const Tensor<T>& b) {
+template <class T> bool close(const Tensor<T>& a, const Tensor<T>& b) {
   constexpr double tolerance = sizeof(T) == 4 ? 3e-6 : 1e-13;
   return a.shape() == b.shape() && allclose(a, b, tolerance, tolerance);
 }
@@ -39,8 +38,8 @@ std::vector<std::vector<std::int64_t>> splits(std::int64_t n) {
 
 // Appends and decodes chunk by chunk; the outputs, put together again.
 template <class Cache, class T>
-Tensor<T> decoded(Cache cache, const std::vector<std::int64_t>& chunks, const Tensor<T>& q,
-                  const Tensor<T>& k, const Tensor<T>& v, const AttentionOptions<T>& options = {}) {
+Tensor<T> decoded(Cache cache, const std::vector<std::int64_t>& chunks, const Tensor<T>& q, const Tensor<T>& k,
+                  const Tensor<T>& v, const AttentionOptions<T>& options = {}) {
   std::vector<Tensor<T>> out;
   std::int64_t at = 0;
   for (std::int64_t n : chunks) {
@@ -52,15 +51,11 @@ Tensor<T> decoded(Cache cache, const std::vector<std::int64_t>& chunks, const Te
   return cat(out, -2);
 }
 
-template <class T>
-struct Sequences {
+template <class T> struct Sequences {
   Tensor<T> q, k, v;
-  Sequences(const Shape& q_lead, const Shape& lead, std::int64_t L, std::int64_t d, std::int64_t dv,
-            int seed = 1) {
+  Sequences(const Shape& q_lead, const Shape& lead, std::int64_t L, std::int64_t d, std::int64_t dv, int seed = 1) {
     TorchRandom rng(seed);
-    const auto rows = [L](const Shape& s, std::int64_t width) {
-      return s.with(s.rank(), L).with(s.rank() + 1, width);
-    };
+    const auto rows = [L](const Shape& s, std::int64_t width) { return s.with(s.rank(), L).with(s.rank() + 1, width); };
     q = rng.randn<T>(rows(q_lead, d)), k = rng.randn<T>(rows(lead, d)), v = rng.randn<T>(rows(lead, dv));
   }
 };
@@ -99,13 +94,11 @@ TEST_CASE("KVCache: scale, bias, mask and strided inputs") {
   CHECK(equal(cache.values(), s.v));
   const auto last = mT(contiguous(mT(slice(s.q, -2, 7, 9))));
   for (double scale : {0.0, -1.0, 0.3})
-    CHECK(close(
-        decode(last, cache, {.scale = scale}),
-        slice(attention(s.q, s.k, s.v, {.causal = true, .scale = scale, .enable_gqa = true}).out, -2, 7, 9)));
+    CHECK(close(decode(last, cache, {.scale = scale}),
+                slice(attention(s.q, s.k, s.v, {.causal = true, .scale = scale, .enable_gqa = true}).out, -2, 7, 9)));
   const auto bias = NumpyRandom(5).randn({4, 9, 9});
   const auto mask = padding_mask({4, 9}, 9);
-  const auto whole =
-      attention(s.q, s.k, s.v, {.mask = mask, .bias = bias, .causal = true, .enable_gqa = true}).out;
+  const auto whole = attention(s.q, s.k, s.v, {.mask = mask, .bias = bias, .causal = true, .enable_gqa = true}).out;
   CHECK(close(decode(last, cache, {.mask = mask, .bias = slice(bias, 1, 7, 9)}), slice(whole, -2, 7, 9)));
 }
 
@@ -190,8 +183,7 @@ TEST_CASE("KVCache: copies go on in threads of their own") {
   std::vector<std::thread> threads;
   for (std::size_t i = 0; i < copies.size(); ++i)
     threads.emplace_back([&cache = copies[i], token = static_cast<double>(i + 1)] {
-      for (int step = 0; step < 32; ++step)
-        cache.append(full<double>({1, 1}, token), full<double>({1, 1}, token));
+      for (int step = 0; step < 32; ++step) cache.append(full<double>({1, 1}, token), full<double>({1, 1}, token));
     });
   for (std::thread& thread : threads) thread.join();
   for (std::size_t i = 0; i < copies.size(); ++i) {
@@ -209,14 +201,12 @@ TEST_CASE("KVCache: what a tape knows is refused, a query of a tape is not") {
         "KVCache.append: a tape knows k, and what goes through a cache has no gradient; append detach(x) to "
         "say that none is wanted, or "
         "decode outside the tape's scope"sv);
-  CHECK(message<GradientError>([&] {
-          cache.append(detach(s.q), s.q);
-        }).rfind("KVCache.append: a tape knows v", 0) == 0);
+  CHECK(message<GradientError>([&] { cache.append(detach(s.q), s.q); }).rfind("KVCache.append: a tape knows v", 0) ==
+        0);
   CHECK(cache.length() == 0);
   cache.append(detach(s.k), s.v);
   const auto grad = tape.backward(sum(decode(s.q, cache)));
-  const auto by_hand =
-      attention_backward(detach(s.q), detach(s.k), s.v, ones<double>({3, 2}), {.causal = true});
+  const auto by_hand = attention_backward(detach(s.q), detach(s.k), s.v, ones<double>({3, 2}), {.causal = true});
   CHECK(close(grad[s.q], by_hand.dQ));
   CHECK(equal(grad[s.k], zeros<double>({3, 2})));
 }
@@ -227,15 +217,12 @@ TEST_CASE("KVCache: errors") {
   CHECK(message<ShapeError>([&] { cache.append(v, v); }) ==
         "KVCache.append: k (2, 4, 1, 6) and v (2, 4, 1, 6); this cache takes k (…, n, 5) and v (…, n, "
         "6) with leading axes (2, 4)"sv);
-  CHECK(message<ShapeError>([&] {
-          cache.append(k, zeros<double>({2, 4, 2, 6}));
-        }) != "[nothing was thrown]"sv);
+  CHECK(message<ShapeError>([&] { cache.append(k, zeros<double>({2, 4, 2, 6})); }) != "[nothing was thrown]"sv);
   CHECK(message<ShapeError>([&] { cache.append(zeros<double>({4, 1, 5}), v); }) != "[nothing was thrown]"sv);
   cache.append(k, v);
   CHECK(message<ValueError>([&] {
           decode(zeros<double>({2, 4, 2, 5}), cache);
-        }) ==
-        "decode: 2 queries and 1 tokens in the cache; append the keys and values of the new tokens first"sv);
+        }) == "decode: 2 queries and 1 tokens in the cache; append the keys and values of the new tokens first"sv);
   CHECK(message<ShapeError>([&] {
           decode(zeros<double>({2, 6, 1, 5}), cache);
         }) ==
@@ -244,8 +231,7 @@ TEST_CASE("KVCache: errors") {
         "cache's or a multiple of it"sv);
   CHECK(message<ShapeError>([&] { decode(zeros<double>({1, 4, 1, 5}), cache); }) != "[nothing was thrown]"sv);
   CHECK(message<ShapeError>([&] { decode(zeros<double>({2, 4, 1, 4}), cache); }) != "[nothing was thrown]"sv);
-  CHECK(message<ValueError>([&] { cache.truncate(2); }) ==
-        "KVCache.truncate: to 2 tokens of 1; it must be 0 to 1"sv);
+  CHECK(message<ValueError>([&] { cache.truncate(2); }) == "KVCache.truncate: to 2 tokens of 1; it must be 0 to 1"sv);
   CHECK(message<ShapeError>([&] { KVCache<float>({}, -1, 4); }) ==
         "KVCache: capacity -1, key width 4, value width 0; none may be negative"sv);
   CHECK(message<ShapeError>([&] {
@@ -253,28 +239,24 @@ TEST_CASE("KVCache: errors") {
         }) == "KVCache: leading axes (1, 1, 1, 1, 1); at most 4 go before (length, width)"sv);
 }
 
-TEST_CASE(
-    "KVCache and SlidingKVCache: sinks, for few queries and many, with a gradient where a tape watches") {
+TEST_CASE("KVCache and SlidingKVCache: sinks, for few queries and many, with a gradient where a tape watches") {
   const Sequences<double> s({2, 6}, {2, 2}, 12, 4, 3);
   const auto sinks = NumpyRandom(3).randn({6});
   const AttentionOptions<double> options{.sinks = sinks};
   const auto whole = attention(s.q, s.k, s.v, {.sinks = sinks, .causal = true, .enable_gqa = true}).out;
   const auto near =
-      attention(s.q, s.k, s.v,
-                {.mask = sliding_window_mask(12, 4), .sinks = sinks, .causal = true, .enable_gqa = true})
+      attention(s.q, s.k, s.v, {.mask = sliding_window_mask(12, 4), .sinks = sinks, .causal = true, .enable_gqa = true})
           .out;
-  for (const auto& chunks : std::vector<std::vector<std::int64_t>>{
-           {12}, {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, {5, 2, 1, 4}, {10, 2}}) {
+  for (const auto& chunks :
+       std::vector<std::vector<std::int64_t>>{{12}, {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, {5, 2, 1, 4}, {10, 2}}) {
     CHECK(close(decoded(KVCache<double>({2, 2}, 12, 4, 3), chunks, s.q, s.k, s.v, options), whole));
     CHECK(close(decoded(SlidingKVCache<double>({2, 2}, 4, 4, 3), chunks, s.q, s.k, s.v, options), near));
   }
   KVCache<double> cache({2, 2}, 12, 4, 3);
   cache.append(s.k, s.v);
   const auto last = slice(s.q, -2, 11, 12);
-  CHECK(close(decode(last, cache, {.sinks = zeros<double>({1})}),
-              decode(last, cache, {.sinks = zeros<double>({6})})));
-  CHECK(message<ShapeError>([&] { decode(last, cache, {.sinks = zeros<double>({5})}); }) !=
-        "[nothing was thrown]"sv);
+  CHECK(close(decode(last, cache, {.sinks = zeros<double>({1})}), decode(last, cache, {.sinks = zeros<double>({6})})));
+  CHECK(message<ShapeError>([&] { decode(last, cache, {.sinks = zeros<double>({5})}); }) != "[nothing was thrown]"sv);
   const auto gradient = [&](const auto& f) {
     Tape<double> tape;
     tape.watch(sinks);
@@ -284,12 +266,9 @@ TEST_CASE(
               gradient([&] { return attention(last, s.k, s.v, {.sinks = sinks, .enable_gqa = true}).out; })));
 }
 
-TEST_CASE_TEMPLATE("KVCache: scores of every finite size are told apart as attention tells them", T, float,
-                   double) {
+TEST_CASE_TEMPLATE("KVCache: scores of every finite size are told apart as attention tells them", T, float, double) {
   constexpr T largest = std::numeric_limits<T>::max(), smallest = std::numeric_limits<T>::lowest();
-  const auto column = [](std::vector<T> x) {
-    return from_vector(x, {static_cast<std::int64_t>(x.size()), 1});
-  };
+  const auto column = [](std::vector<T> x) { return from_vector(x, {static_cast<std::int64_t>(x.size()), 1}); };
   const auto q = ones<T>({1, 1});
   for (T score : {T(-1e7), T(1e10), T(-1e20), T(1e30), largest, smallest})
     for (T other : {score, T(0), largest, smallest, std::nextafter(score, T(0))}) {
@@ -326,9 +305,7 @@ TEST_CASE("KVCache and SlidingKVCache: every length, window and size is checked 
     CHECK(message<ShapeError>([&] { KVCache<double>({2}, 1, 1, size); }) != "[nothing was thrown]"sv);
   }
   for (std::int64_t window : {std::int64_t{-1}, std::int64_t{0}, huge, huge / 2 + 1, least})
-    CHECK(message<ValueError>([&] {
-            SlidingKVCache<double>({2}, window, 1);
-          }).starts_with("SlidingKVCache: window "));
+    CHECK(message<ValueError>([&] { SlidingKVCache<double>({2}, window, 1); }).starts_with("SlidingKVCache: window "));
   CHECK(message([&] { SlidingKVCache<double>({2}, huge / 2, 1); }) != "[nothing was thrown]"sv);
 }
 
@@ -346,8 +323,7 @@ TEST_CASE("KVCache: accessors of temporaries give values of their own") {
 TEST_CASE("SlidingKVCache: every split gives attention under the window's mask") {
   const Sequences<double> s({2, 4}, {2, 2}, 8, 3, 5);
   for (std::int64_t window : {1, 2, 3, 7, 8, 20}) {
-    const auto whole =
-        attention(s.q, s.k, s.v, {.mask = sliding_window_mask(8, window), .enable_gqa = true}).out;
+    const auto whole = attention(s.q, s.k, s.v, {.mask = sliding_window_mask(8, window), .enable_gqa = true}).out;
     for (const auto& chunks : splits(8))
       CHECK(close(decoded(SlidingKVCache<double>({2, 2}, window, 3, 5), chunks, s.q, s.k, s.v), whole));
   }

@@ -39,9 +39,8 @@ inline Tensor<double> rows_of(const std::vector<std::int64_t>& tokens, std::int6
   for (std::int64_t h = 0; h < heads; ++h)
     for (std::size_t i = 0; i < tokens.size(); ++i)
       for (std::int64_t c = 0; c < width; ++c)
-        rows[at++] =
-            std::sin(salt + 1.7 * static_cast<double>(tokens[i]) + 0.3 * static_cast<double>(i == 0) +
-                     static_cast<double>(h) + 0.1 * static_cast<double>(c));
+        rows[at++] = std::sin(salt + 1.7 * static_cast<double>(tokens[i]) + 0.3 * static_cast<double>(i == 0) +
+                              static_cast<double>(h) + 0.1 * static_cast<double>(c));
   return rows;
 }
 

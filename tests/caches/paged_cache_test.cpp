@@ -134,12 +134,10 @@ TEST_CASE("PagedKVCache: every length, count and index is checked before anythin
   const auto held = cache.blocks(a);
   for (std::int64_t length : {std::int64_t{-3}, std::int64_t{-1}, std::int64_t{1}, huge, least})
     CHECK(message<ValueError>([&] { cache.adopt({}, length); }).starts_with("PagedKVCache.adopt: "));
-  for (std::int64_t length :
-       {std::int64_t{-1}, std::int64_t{0}, std::int64_t{2}, std::int64_t{5}, huge, least})
+  for (std::int64_t length : {std::int64_t{-1}, std::int64_t{0}, std::int64_t{2}, std::int64_t{5}, huge, least})
     CHECK(message<ValueError>([&] { cache.adopt(held, length); }).starts_with("PagedKVCache.adopt: "));
-  CHECK(
-      message<ValueError>([&] { cache.adopt({}, -3); }) ==
-      "PagedKVCache.adopt: -3 tokens in 0 blocks of 2; they must fill all blocks, the last one at least in part"sv);
+  CHECK(message<ValueError>([&] { cache.adopt({}, -3); }) ==
+        "PagedKVCache.adopt: -3 tokens in 0 blocks of 2; they must fill all blocks, the last one at least in part"sv);
   CHECK(message<ValueError>([&] { cache.adopt({3}, 2); }).find("is free") != std::string::npos);
   for (std::int64_t block : {std::int64_t{-1}, std::int64_t{4}, huge, least}) {
     CHECK(message<IndexError>([&] { cache.adopt({block}, 2); }).starts_with("PagedKVCache: block "));
@@ -150,38 +148,29 @@ TEST_CASE("PagedKVCache: every length, count and index is checked before anythin
   for (std::int64_t length : {std::int64_t{-2}, std::int64_t{4}, huge, least})
     CHECK(message<ValueError>([&] { cache.fork(a, length); }).starts_with("PagedKVCache.fork: "));
   for (std::int64_t n : {std::int64_t{-1}, huge, least})
-    CHECK(
-        message<ValueError>([&] { cache.blocks_needed(a, n); }).starts_with("PagedKVCache.blocks_needed: "));
+    CHECK(message<ValueError>([&] { cache.blocks_needed(a, n); }).starts_with("PagedKVCache.blocks_needed: "));
   CHECK(cache.blocks_needed(a, huge - 3) == huge / 2 + 1 - 2);
   for (std::int64_t sequence : {std::int64_t{-1}, std::int64_t{1}, huge, least}) {
-    CHECK(message<IndexError>([&] {
-            cache.length(sequence);
-          }).starts_with("PagedKVCache: there is no sequence"));
-    CHECK(message<IndexError>([&] {
-            cache.erase(sequence);
-          }).starts_with("PagedKVCache: there is no sequence"));
-    CHECK(message<IndexError>([&] {
-            decode(ones<double>({1, 1, 1}), cache, sequence);
-          }) != "[nothing was thrown]"sv);
+    CHECK(message<IndexError>([&] { cache.length(sequence); }).starts_with("PagedKVCache: there is no sequence"));
+    CHECK(message<IndexError>([&] { cache.erase(sequence); }).starts_with("PagedKVCache: there is no sequence"));
+    CHECK(message<IndexError>([&] { decode(ones<double>({1, 1, 1}), cache, sequence); }) != "[nothing was thrown]"sv);
   }
   CHECK(cache.sequences() == std::vector<std::int64_t>{a});
   check_invariants(cache);
   cache.append(a, ones<double>({1, 2, 1}), ones<double>({1, 2, 1}));
   CHECK(equal(cache.keys(a), ones<double>({1, 5, 1})));
   for (std::int64_t size : {std::int64_t{-1}, huge, least})
-    CHECK(message<ShapeError>([&] {
-            PagedKVCache<float>({.blocks = size, .block_size = 2, .key_width = 2});
-          }) != "[nothing was thrown]"sv);
+    CHECK(message<ShapeError>([&] { PagedKVCache<float>({.blocks = size, .block_size = 2, .key_width = 2}); }) !=
+          "[nothing was thrown]"sv);
 }
 
 TEST_CASE("PagedKVCache: a block is released as often as it was retained, not more") {
   PagedKVCache<double> cache({.blocks = 2, .block_size = 2, .key_width = 1});
   const auto a = cache.add();
   cache.append(a, ones<double>({1, 2, 1}), ones<double>({1, 2, 1}));
-  CHECK(
-      message<ValueError>([&] { cache.release(0); }) ==
-      "PagedKVCache: block 0 was not retained, so it cannot be released; the sequences that hold it end with "
-      "erase()"sv);
+  CHECK(message<ValueError>([&] { cache.release(0); }) ==
+        "PagedKVCache: block 0 was not retained, so it cannot be released; the sequences that hold it end with "
+        "erase()"sv);
   cache.retain(0);
   cache.release(0);
   CHECK(message<ValueError>([&] { cache.release(0); }) != "[nothing was thrown]"sv);

@@ -74,7 +74,7 @@ TEST_CASE("PrefixTree: eviction frees what nobody uses, least recently asked for
   remember({9, 9});
   CHECK(cache.free_blocks() == 1);
   const auto busy = tree.match({1, 2, 3, 4});  // holds the first two blocks
-  CHECK(tree.evict(1) == 1);  // {5, 6}: {7, 8} was asked for later, and so were those before it
+  CHECK(tree.evict(1) == 1);                   // {5, 6}: {7, 8} was asked for later, and so were those before it
   check_invariants(cache, tree.blocks());
   const auto left = tree.match({1, 2, 3, 4, 5, 6});
   CHECK(left.length == 4);
@@ -100,8 +100,7 @@ TEST_CASE("PrefixTree: a negative count is refused, and a very long prefix is no
     PrefixTree<float> tree(cache);
     CHECK(tree.insert(tokens, sequence) == 100'000);
     cache.erase(sequence);
-    CHECK(message<ValueError>([&] { tree.evict(-1); }) ==
-          "PrefixTree.evict: -1 blocks; it must be 0 or more"sv);
+    CHECK(message<ValueError>([&] { tree.evict(-1); }) == "PrefixTree.evict: -1 blocks; it must be 0 or more"sv);
     CHECK(cache.free_blocks() == 0);
     CHECK(tree.evict(1) == 1);
     const auto match = tree.match(tokens);

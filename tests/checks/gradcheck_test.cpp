@@ -14,8 +14,7 @@ namespace {
 const Op slip{"test: slip", "whatever the test computes", "a pullback that is wrong on purpose"};
 
 // y as if it had been computed from x by one operation with this pullback.
-template <class F>
-Tensor<double> made(const Tensor<double>& y, const Tensor<double>& x, const F& pullback) {
+template <class F> Tensor<double> made(const Tensor<double>& y, const Tensor<double>& x, const F& pullback) {
   return record(slip, detach(y), wrt(x, pullback));
 }
 Tensor<double> cubed(const Tensor<double>& x) { return x * x * x; }
@@ -35,17 +34,15 @@ TEST_CASE("gradcheck: right gradients pass, to first and second order, with 2 an
       CHECK(report.checked == (order == 1 ? 18 : 44));
       CHECK(report.worst < 0.5);
     }
-  CHECK(gradcheck(f, {{"a", x23}, {"b", x34}})
-            .text()
-            .find("gradcheck: 18 elements of a, b agree, the worst at ") == 0);
+  CHECK(gradcheck(f, {{"a", x23}, {"b", x34}}).text().find("gradcheck: 18 elements of a, b agree, the worst at ") == 0);
 }
 
 TEST_CASE("gradcheck: f may take a vector; inputs may be views; unnamed inputs are numbered") {
   const auto f = [](const std::vector<Tensor<double>>& x) { return x[0] * x[1].T(); };
   CHECK(gradcheck(f, {x33.T(), x33}, {.order = 2}));
   CHECK(gradcheck(cubed, {x23}, {.order = 2}));  // a function by its name
-  const auto report = gradcheck(
-      [](auto a) { return made(exp(a), a, [a](const auto& dy) { return dy * exp(a) * 2; }); }, {x23});
+  const auto report =
+      gradcheck([](auto a) { return made(exp(a), a, [a](const auto& dy) { return dy * exp(a) * 2; }); }, {x23});
   CHECK(has(report.text(),
             "gradcheck: \"argument 0\", shape (2, 3): 6 of 6 elements disagree; the worst is argument 0["));
   CHECK(has(report.text(),
@@ -85,9 +82,7 @@ TEST_CASE("gradcheck: the likely cause is named where the values show it, and on
   };
   const auto product = [&](auto a) { return matmul(a, w); };
   const auto gradient = [&](const auto& dy) { return matmul(dy, w.T()); };
-  const auto times = [&](double r) {
-    return cause(x33, product, [&, r](const auto& dy) { return gradient(dy) * r; });
-  };
+  const auto times = [&](double r) { return cause(x33, product, [&, r](const auto& dy) { return gradient(dy) * r; }); };
   CHECK(times(-1) == "every element has the wrong sign"sv);
   CHECK(times(2) == "every element is 2 times the right value"sv);
   CHECK(times(0.5) == "every element is 1/2 times the right value"sv);
@@ -95,9 +90,8 @@ TEST_CASE("gradcheck: the likely cause is named where the values show it, and on
   CHECK(times(9) == "every element is 9 times the right value; 9 is its number of elements"sv);
   CHECK(times(-1.7) == "every element is -1.7 times the right value"sv);
   CHECK(times(0.37) == "every element is 0.37 times the right value"sv);
-  CHECK(
-      times(std::sqrt(3.0)) ==
-      "every element is 1.73205 times the right value; 1.73205 is the square root of 3, its size along axis 0"sv);
+  CHECK(times(std::sqrt(3.0)) ==
+        "every element is 1.73205 times the right value; 1.73205 is the square root of 3, its size along axis 0"sv);
   CHECK(times(-1 / std::sqrt(3.0)) ==
         "every element is -1/1.73205 times the right value; 1.73205 is the square root of 3, its size along "
         "axis "
@@ -125,8 +119,7 @@ TEST_CASE("gradcheck: the likely cause is named where the values show it, and on
         "every element is 1/4 times the right value; 4 is the result's size along axis 0"sv);
   // One element fits any factor: the ratio stands in the message, and no cause is claimed.
   const std::string one =
-      gradcheck([](auto a) { return made(a * a, a, [a](const auto& dy) { return dy * a * 6; }); },
-                {scalar(1.5)})
+      gradcheck([](auto a) { return made(a * a, a, [a](const auto& dy) { return dy * a * 6; }); }, {scalar(1.5)})
           .text();
   CHECK(has(one, "a ratio of 3"));
   CHECK_FALSE(has(one, "likely cause"));
@@ -140,8 +133,7 @@ TEST_CASE("gradcheck: swapped arguments, and a pullback of the wrong shape") {
   const auto report = gradcheck(swapped, {{"a", x23}, {"b", x23 + 0.5}});
   CHECK(has(report.text(), "likely cause: it is the gradient of \"b\""));
   CHECK(has(report.text(), "likely cause: it is the gradient of \"a\""));
-  const auto shape =
-      gradcheck([](auto a) { return made(a.T(), a, [](const auto& dy) { return dy; }); }, {x23});
+  const auto shape = gradcheck([](auto a) { return made(a.T(), a, [](const auto& dy) { return dy; }); }, {x23});
   CHECK(has(shape.text(),
             "gradcheck: the tape cannot differentiate this: backward: in record 2 (test: slip, shape (3, "
             "2)): sum_to"));
@@ -167,13 +159,11 @@ TEST_CASE("gradcheck: it cannot pass without having checked anything") {
   const Tensor<double> empty = zeros<double>({0, 3});
   CHECK(has(gradcheck([](auto a) { return exp(a); }, {empty}).text(),
             "nothing was checked: the result of shape (0, 3) has no elements"));
-  CHECK(has(gradcheck([](auto a) { return sum(a); }, {empty}).text(),
-            "nothing was checked: no input has an element"));
+  CHECK(has(gradcheck([](auto a) { return sum(a); }, {empty}).text(), "nothing was checked: no input has an element"));
   CHECK(has(gradcheck([](auto a) { return relu(a); }, {zeros<double>({2})}, {.skip_kinks = true}).text(),
             "every element lies at a kink"));
   const auto constant = [](auto a) { return sum(softmax(a, -1)) * 0 + 3; };
-  CHECK(has(gradcheck(constant, {x23}).text(),
-            "every difference is 0, and so is a gradient that was never recorded"));
+  CHECK(has(gradcheck(constant, {x23}).text(), "every difference is 0, and so is a gradient that was never recorded"));
   CHECK(gradcheck(constant, {x23}, {.may_be_zero = true}));
   CHECK(has(gradcheck([](auto a) { return detach(a) * 2; }, {x23}).text(),
             "the gradient is zero: the path from this input to the result was not recorded"));
@@ -187,10 +177,8 @@ TEST_CASE("gradcheck: kinks are named or skipped, and never hide another error")
   CHECK(report.checked == 2);
   CHECK(report.skipped == 2);
   CHECK_FALSE(gradcheck(
-      [](auto a) {
-        return made(relu(a), a, [a](const auto& dy) { return masked_fill(dy, a < 0, 0) * 1.01; });
-      },
-      {x}, {.skip_kinks = true}));
+      [](auto a) { return made(relu(a), a, [a](const auto& dy) { return masked_fill(dy, a < 0, 0) * 1.01; }); }, {x},
+      {.skip_kinks = true}));
   // Wherever in the step the kink lies.
   for (double at = -0.99; at < 1; at += 0.01) {
     const Tensor<double> near{at * 0x1p-17, 3.0};
@@ -219,15 +207,12 @@ TEST_CASE("gradcheck: what it refuses") {
         }) ==
         "gradcheck: f takes 1 tensors and 2 inputs are given; give one input for each (a function of a "
         "std::vector<Tensor<double>> takes any number)"sv);
-  CHECK(message<ValueError>([&] { gradcheck(f, {x23}, {.order = 3}); }) ==
-        "gradcheck: order 3; it must be 1 or 2"sv);
+  CHECK(message<ValueError>([&] { gradcheck(f, {x23}, {.order = 3}); }) == "gradcheck: order 3; it must be 1 or 2"sv);
   CHECK(message<ValueError>([&] { gradcheck(f, {x23}, {.points = 3}); }) ==
         "gradcheck: 3 points; the differences have 2 or 4"sv);
-  CHECK(
-      has(message<ValueError>([&] { gradcheck(f, {x23}, {.tolerance = 0}); }), "tolerances must be above 0"));
-  CHECK(message<ValueError>([&] {
-          gradcheck([](const std::vector<Tensor<double>>& x) { return x[0]; }, {});
-        }) == "gradcheck: no inputs; give at least one tensor"sv);
+  CHECK(has(message<ValueError>([&] { gradcheck(f, {x23}, {.tolerance = 0}); }), "tolerances must be above 0"));
+  CHECK(message<ValueError>([&] { gradcheck([](const std::vector<Tensor<double>>& x) { return x[0]; }, {}); }) ==
+        "gradcheck: no inputs; give at least one tensor"sv);
 }
 
 TEST_CASE("gradcheck: a gradient check that can fail") {

@@ -6,8 +6,8 @@
 using namespace tapehead;
 using testing::message;
 
-TEST_CASE_TEMPLATE("jacobian and hessian: the chapter's softmax Jacobian diag(a) - aaT, and its like", T,
-                   float, double) {
+TEST_CASE_TEMPLATE("jacobian and hessian: the chapter's softmax Jacobian diag(a) - aaT, and its like", T, float,
+                   double) {
   const Tensor<T> s{T(0.5), T(-1), T(2)};
   const auto a = softmax(s, -1);
   const auto J = jacobian([](const auto& x) { return softmax(x, -1); }, s);
@@ -18,12 +18,11 @@ TEST_CASE_TEMPLATE("jacobian and hessian: the chapter's softmax Jacobian diag(a)
 
   const Tensor<T> A{{2, 1}, {0, 3}, {5, 4}}, v{T(1), T(2)};
   CHECK(equal(jacobian([&](const auto& x) { return matmul(A, x); }, v), A));
-  CHECK(equal(hessian([&](const auto& x) { return sum(matmul(A, x) * matmul(A, x)); }, v),
-              matmul(A.T(), A) * 2));
+  CHECK(equal(hessian([&](const auto& x) { return sum(matmul(A, x) * matmul(A, x)); }, v), matmul(A.T(), A) * 2));
   const Tensor<T> W{{1, 2, 3}, {4, 5, 6}};
   CHECK(jacobian([](const auto& x) { return x.T() * x.T(); }, W).shape() == Shape{3, 2, 2, 3});
-  CHECK(equal(jacobian([](const auto& x) { return sum(x * x, 1); }, W).select(0, 1),
-              Tensor<T>{{0, 0, 0}, {8, 10, 12}}));
+  CHECK(
+      equal(jacobian([](const auto& x) { return sum(x * x, 1); }, W).select(0, 1), Tensor<T>{{0, 0, 0}, {8, 10, 12}}));
   CHECK(equal(hessian([](const auto& x) { return sum(x * x * x); }, scalar(T(2))), scalar(T(12))));
   CHECK(equal(jacobian([](const auto& x) { return detach(x); }, v), zeros<T>({2, 2})));
   CHECK(equal(hessian([](const auto& x) { return sum(x); }, v), zeros<T>({2, 2})));
@@ -38,15 +37,13 @@ TEST_CASE("jacobian: recorded on outer tapes; what the two refuse") {
   CHECK(message<GradientError>([&] {
           hessian(square, Tensor<double>{1.0, 2.0});
         }) == "hessian: f's result has shape (2,); sum it, or call jacobian"sv);
-  CHECK(
-      message<ShapeError>([&] {
-        jacobian(square, zeros<double>({1, 1, 1, 1}));
-      }) ==
-      "jacobian: of (1, 1, 1, 1) by (1, 1, 1, 1) it would have 8 axes, more than 6: reshape x or f's result"sv);
+  CHECK(message<ShapeError>([&] {
+          jacobian(square, zeros<double>({1, 1, 1, 1}));
+        }) == "jacobian: of (1, 1, 1, 1) by (1, 1, 1, 1) it would have 8 axes, more than 6: reshape x or f's result"sv);
 }
 
-TEST_CASE_TEMPLATE("jacobian and hessian: the tensor itself, captured by the function, is a constant", T,
-                   float, double) {
+TEST_CASE_TEMPLATE("jacobian and hessian: the tensor itself, captured by the function, is a constant", T, float,
+                   double) {
   const Tensor<T> x{T(0.5), T(-1), T(2)}, eye2 = eye<T>(3) * 2;
   const auto row = reshape(x, {1, 3});
   CHECK(equal(hessian([&](const auto& w) { return sum((w - x) * (w - x)); }, x), eye2));

@@ -45,8 +45,7 @@ TEST_CASE("profile: every record and every pullback is counted under its operati
   CHECK(profile.print().find("exp, backward") != std::string::npos);
 }
 
-TEST_CASE(
-    "profile: time goes to the operation that it led to, there and back, and all of it goes somewhere") {
+TEST_CASE("profile: time goes to the operation that it led to, there and back, and all of it goes somewhere") {
   static const Op slow_op{"test: slow", "y = x", "dx = dy, after a while"};
   Tape<double> tape;
   const Tensor<double> x{1};

@@ -44,9 +44,8 @@ TEST_CASE("plot: a heat map has its labels, numbers, scale and words") {
                                           .column_axis = "key",
                                           .row_labels = {"the", "cat"},
                                           .column_labels = {"der", "Kater"}}));
-  CHECK(svg.texts() == std::vector<std::string>{"Weights", "the", "cat", "der", "Kater", "key", "query",
-                                                "1.00", "0.00", "0.25", "0.75", "0", "0.2", "0.4", "0.6",
-                                                "0.8", "1"});
+  CHECK(svg.texts() == std::vector<std::string>{"Weights", "the", "cat", "der", "Kater", "key", "query", "1.00", "0.00",
+                                                "0.25", "0.75", "0", "0.2", "0.4", "0.6", "0.8", "1"});
   CHECK(svg.elements.at(1).text == "Weights"sv);
   CHECK(svg.elements.at(2).text == "2 by 2 matrix; values from 0 to 1"sv);
   CHECK(checked(heatmap_svg(A, {.description = "Row 2 blends"})).elements.at(2).text == "Row 2 blends"sv);
@@ -54,8 +53,7 @@ TEST_CASE("plot: a heat map has its labels, numbers, scale and words") {
 
 TEST_CASE("plot: a heat map's numbers: what is not finite has its name, and nothing shows 0 that is not 0") {
   const Svg svg = checked(heatmap_svg(row({NaN, inf, -inf, 1e-9, -0.001, 0.005, 123456, -2})));
-  for (const char* text : {"nan", "inf", "-inf", "1e-09", "-1e-03", "0.01", "1.2e+05", "-2.00"})
-    CHECK(svg.says(text));
+  for (const char* text : {"nan", "inf", "-inf", "1e-09", "-1e-03", "0.01", "1.2e+05", "-2.00"}) CHECK(svg.says(text));
   CHECK(checked(heatmap_svg(row({0.126}), {.precision = 3})).says("0.126"));
   CHECK(checked(heatmap_svg(Tensor<std::int64_t>{{123456789}})).says("123456789"));
   CHECK(!checked(heatmap_svg(row({0.5}), {.numbers = false})).says("0.50"));
@@ -67,9 +65,7 @@ TEST_CASE("plot: the colour scale rises evenly in lightness, and the numbers can
   for (int i = 0; i < 24; ++i) ramp.push_back(i);
   const Svg svg = checked(heatmap_svg(row(ramp)));
   const auto colours = cell_colours(svg, ramp.size());
-  const auto lightness = [&](std::size_t i) {
-    return 116 * std::cbrt(luminance(colours.at(i))) - 16;
-  };  // CIE L*
+  const auto lightness = [&](std::size_t i) { return 116 * std::cbrt(luminance(colours.at(i))) - 16; };  // CIE L*
   std::vector<Element> numbers;
   for (const auto& e : svg.named("text"))
     if (e.attributes.count("class") != 0) numbers.push_back(e);
@@ -98,10 +94,10 @@ TEST_CASE("plot: low and high fix the ends of the colours") {
 }
 
 TEST_CASE("plot: matrices at the edge of what can be drawn") {
-  for (const auto& x : {scalar(3.0), Tensor<double>{1, 2, 3}, Tensor<double>(), zeros<double>({0, 3}),
-                        zeros<double>({3, 0}), full<double>({2, 3}, -0.25), zeros<double>({256, 256}),
-                        zeros<double>({1, 500}), row({most, -most, 0}), row({5e-324, 0}), row({NaN}),
-                        row({inf, -inf}), row({1e300, 1e300 * (1 + 1e-15)}), row({-1, 1e-320})}) {
+  for (const auto& x :
+       {scalar(3.0), Tensor<double>{1, 2, 3}, Tensor<double>(), zeros<double>({0, 3}), zeros<double>({3, 0}),
+        full<double>({2, 3}, -0.25), zeros<double>({256, 256}), zeros<double>({1, 500}), row({most, -most, 0}),
+        row({5e-324, 0}), row({NaN}), row({inf, -inf}), row({1e300, 1e300 * (1 + 1e-15)}), row({-1, 1e-320})}) {
     CAPTURE(x.shape().str());
     checked(heatmap_svg(x));
     heatmap_text(x, {}, Colour::always);
@@ -113,8 +109,7 @@ TEST_CASE("plot: matrices at the edge of what can be drawn") {
         }) == "heatmap_svg: shape (2, 3, 4) has 3 axes; draw one matrix of it, x.select(0, i)"sv);
   CHECK(message<ValueError>([] {
           heatmap_text(zeros<float>({257, 256}));
-        }) ==
-        "heatmap_text: shape (257, 256) has more cells than a figure shows, 65536; draw a slice of it"sv);
+        }) == "heatmap_text: shape (257, 256) has more cells than a figure shows, 65536; draw a slice of it"sv);
   CHECK(message<ValueError>([] {
           heatmap_svg(zeros<float>({2, 2}), {.row_labels = {"a"}});
         }) == "heatmap_svg: 1 row labels for shape (2, 2); 2 are needed, or none"sv);
@@ -154,8 +149,8 @@ TEST_CASE("plot: labels may hold anything") {
   CHECK(svg.says("\uFFFD"));
   CHECK(svg.says("äöü→𝄞"));
   // cut short, overlong, a surrogate, beyond Unicode, a stray continuation, U+FFFF, U+0085
-  for (const char* broken : {"\xE2\x86", "\xC0\xAF", "\xED\xA0\x80", "\xF4\x90\x80\x80", "\x80",
-                             "\xEF\xBF\xBF", "\xC2\x85", "\xFF"}) {
+  for (const char* broken :
+       {"\xE2\x86", "\xC0\xAF", "\xED\xA0\x80", "\xF4\x90\x80\x80", "\x80", "\xEF\xBF\xBF", "\xC2\x85", "\xFF"}) {
     const auto texts = checked(heatmap_svg(row({1}), {.row_labels = {broken}})).texts();
     for (const char c : texts.at(0)) CHECK((c == '\xEF' || c == '\xBF' || c == '\xBD'));
   }
@@ -178,8 +173,8 @@ TEST_CASE("plot: a matrix in the terminal") {
   setenv("NO_COLOR", "1", 1);
   CHECK(heatmap_text(A, o) == heatmap_text(A, o, Colour::never));
   unsetenv("NO_COLOR");
-  CHECK(heatmap_text(Tensor<bool>{{true, false}}, {.row_axis = "query", .column_axis = "key"},
-                     Colour::never) == "rows: query\ncolumns: key\n 1  0\n"sv);
+  CHECK(heatmap_text(Tensor<bool>{{true, false}}, {.row_axis = "query", .column_axis = "key"}, Colour::never) ==
+        "rows: query\ncolumns: key\n 1  0\n"sv);
   CHECK(heatmap_text(Tensor<std::int64_t>{12, -3}, {}, Colour::never) == " 12  -3\n"sv);
   CHECK(heatmap_text(zeros<float>({2, 0}), {}, Colour::never) == "\n\n[]\n"sv);
 }

@@ -58,45 +58,37 @@ TEST_CASE("plot: ticks") {
   CHECK(ticks(1000000.5, 1000001, Scale::linear) ==
         Texts{"1000000.5", "1000000.6", "1000000.7", "1000000.8", "1000000.9", "1000001"});
   CHECK(ticks(7, 7, Scale::linear) == Texts{"4", "6", "8", "10"});
-  CHECK(ticks(0.01, 1e6, Scale::log10) ==
-        Texts{"0.01", "0.1", "1", "10", "100", "1000", "10000", "10⁵", "10⁶"});
-  CHECK(ticks(1e-300, 1e300, Scale::log10) ==
-        Texts{"10⁻³⁰⁰", "10⁻²⁰⁰", "10⁻¹⁰⁰", "1", "10¹⁰⁰", "10²⁰⁰", "10³⁰⁰"});
-  CHECK(ticks(1, 1024, Scale::log2) ==
-        Texts{"1", "2", "4", "8", "16", "32", "64", "128", "256", "512", "1024"});
+  CHECK(ticks(0.01, 1e6, Scale::log10) == Texts{"0.01", "0.1", "1", "10", "100", "1000", "10000", "10⁵", "10⁶"});
+  CHECK(ticks(1e-300, 1e300, Scale::log10) == Texts{"10⁻³⁰⁰", "10⁻²⁰⁰", "10⁻¹⁰⁰", "1", "10¹⁰⁰", "10²⁰⁰", "10³⁰⁰"});
+  CHECK(ticks(1, 1024, Scale::log2) == Texts{"1", "2", "4", "8", "16", "32", "64", "128", "256", "512", "1024"});
   CHECK(ticks(2, 9, Scale::log10) == Texts{"2", "4", "6", "8"});  // no two powers: as on a linear axis
 }
 
 TEST_CASE("plot: what has no place is left out, and breaks the line") {
   CHECK(checked(plot_svg({line({0, 1, 2, 3, 4}, {1, 2, NaN, 2, 1})})).named("polyline").size() == 2);
-  CHECK(checked(plot_svg({line({-1, 0, 1, 2}, {1, 1, 1, 1})}, {.x_scale = Scale::log10}))
-            .named("polyline")
-            .size() == 1);
-  const Svg alone =
-      checked(plot_svg({line({0, 1, 2}, {NaN, 2, inf})}));  // one point: a dot, or nobody would see it
+  CHECK(checked(plot_svg({line({-1, 0, 1, 2}, {1, 1, 1, 1})}, {.x_scale = Scale::log10})).named("polyline").size() ==
+        1);
+  const Svg alone = checked(plot_svg({line({0, 1, 2}, {NaN, 2, inf})}));  // one point: a dot, or nobody would see it
   CHECK(alone.named("polyline").empty());
   CHECK(alone.named("circle").size() == 1);
-  const Svg points = checked(
-      plot_svg({{.x = {0, 1, NaN}, .y = {0, 1, 1}, .style = Style::points, .labels = {"v0", "v1", "v2"}}}));
+  const Svg points =
+      checked(plot_svg({{.x = {0, 1, NaN}, .y = {0, 1, 1}, .style = Style::points, .labels = {"v0", "v1", "v2"}}}));
   CHECK(points.named("circle").size() == 2);
   CHECK(points.says("v1"));
   CHECK(!points.says("v2"));
   for (const Scale scale : {Scale::linear, Scale::log10, Scale::log2})
     for (const Style style : {Style::line, Style::dashed, Style::points, Style::line_points, Style::polygon})
       for (const auto& s :
-           {line({}, {}, style), line({1}, {1}, style), line({NaN}, {1}, style),
-            line({-1, -2}, {-1, -2}, style), line({most, -most}, {most, -most}, style),
-            line({5e-324, 0, 1}, {0, 5e-324, most}, style), line({5e-324, 0}, {0, 5e-324}, style),
-            line({1e300, 1e300 * (1 + 1e-15)}, {1, 1}, style)})
+           {line({}, {}, style), line({1}, {1}, style), line({NaN}, {1}, style), line({-1, -2}, {-1, -2}, style),
+            line({most, -most}, {most, -most}, style), line({5e-324, 0, 1}, {0, 5e-324, most}, style),
+            line({5e-324, 0}, {0, 5e-324}, style), line({1e300, 1e300 * (1 + 1e-15)}, {1, 1}, style)})
         checked(plot_svg({s, s}, {.x_scale = scale, .y_scale = scale}));
   checked(plot_svg({}));
   checked(plot_svg(std::vector<Series>(9, line({1, 2}, {1, 2})), {.width = 200, .height = 200}));
   checked(plot_svg({{.name = std::string(80, 'w'), .x = {1}, .y = {1}}}, {.width = 200, .height = 200}));
-  CHECK(
-      message<ValueError>([] {
-        plot_svg({line({1, 2}, {1})});
-      }) ==
-      "plot_svg: \"a\" has 2 x, 1 y and 0 labels; there must be as many y as x, and as many labels or none"sv);
+  CHECK(message<ValueError>([] {
+          plot_svg({line({1, 2}, {1})});
+        }) == "plot_svg: \"a\" has 2 x, 1 y and 0 labels; there must be as many y as x, and as many labels or none"sv);
   CHECK(message<ValueError>([] { plot_svg({}, {.width = NaN}); }) ==
         "plot_svg: nan x 400 pixels; both must be 200 to 10000"sv);
 }
@@ -113,16 +105,15 @@ TEST_CASE("plot: the convex hull") {
   using Corners = std::vector<std::pair<double, double>>;
   CHECK(hull({0, 4, 5, 1, 2}, {0, -1, 3, 4, 2}) == Corners{{0, 0}, {4, -1}, {5, 3}, {1, 4}});
   CHECK(hull({0, 1, 1, 0, 0.5, 1, 0}, {0, 0, 1, 1, 0, 0.5, 0}) == Corners{{0, 0}, {1, 0}, {1, 1}, {0, 1}});
-  CHECK(hull({0, 0.1, 0.2, 0.3}, {0, 0.3, 0.6, 0.9}) ==
-        Corners{{0, 0}, {0.3, 0.9}});  // on a line, but for rounding
+  CHECK(hull({0, 0.1, 0.2, 0.3}, {0, 0.3, 0.6, 0.9}) == Corners{{0, 0}, {0.3, 0.9}});  // on a line, but for rounding
   CHECK(hull({2, 2}, {3, 3}) == Corners{{2, 3}});
   CHECK(hull({}, {}).empty());
   CHECK(hull({0, NaN, 1, 0}, {0, 0, 0, 1}) == Corners{{0, 0}, {1, 0}, {0, 1}});
 }
 
 TEST_CASE("plot: bars start at 0") {
-  const Svg svg = checked(bars_svg({"value path", "query path"},
-                                   {{.name = "uniform", .y = {2, -1}}, {.name = "one-hot", .y = {NaN, 0}}}));
+  const Svg svg = checked(
+      bars_svg({"value path", "query path"}, {{.name = "uniform", .y = {2, -1}}, {.name = "one-hot", .y = {NaN, 0}}}));
   for (const char* text : {"value path", "query path", "uniform", "one-hot", "2.00", "-1.00", "nan", "0.00"})
     CHECK(svg.says(text));
   std::vector<Element> bars;
@@ -185,9 +176,8 @@ TEST_CASE("plot: save_svg writes all of a file or leaves the old one") {
   CHECK(message<FileError>([&] { save_svg(missing, "x"); }) ==
         "save_svg: '" + missing + "': cannot be written: No such file or directory; make its folder first");
   fs::create_directory(folder / "taken.svg");
-  CHECK(message<FileError>([&] {
-          save_svg((folder / "taken.svg").string(), "x");
-        }).find("cannot be written: ") != std::string::npos);
+  CHECK(message<FileError>([&] { save_svg((folder / "taken.svg").string(), "x"); }).find("cannot be written: ") !=
+        std::string::npos);
   CHECK(files() == 2);
   fs::remove_all(folder);
 }

@@ -56,10 +56,8 @@ struct Svg {
     e.name = inside.substr(0, at);
     while ((at = inside.find_first_not_of(' ', at)) != std::string::npos) {
       const std::size_t equals = inside.find("='", at), quote = inside.find('\'', equals + 2);
-      if (equals == std::string::npos || quote == std::string::npos)
-        return void(error = "attributes: " + inside);
-      if (!e.attributes.emplace(inside.substr(at, equals - at), inside.substr(equals + 2, quote - equals - 2))
-               .second)
+      if (equals == std::string::npos || quote == std::string::npos) return void(error = "attributes: " + inside);
+      if (!e.attributes.emplace(inside.substr(at, equals - at), inside.substr(equals + 2, quote - equals - 2)).second)
         error = "an attribute twice: " + inside;
       at = quote + 1;
     }

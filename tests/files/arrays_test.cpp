@@ -31,11 +31,9 @@ TEST_CASE("arrays: tensors by name, in the order in which they were added") {
   CHECK_FALSE(all.contains("Late"));
   CHECK(all.shape("weight") == Shape{2, 2});
   CHECK(std::get<Tensor<double>>(all["late"]).item() == 2.5);
-  CHECK(message<ValueError>([&] { all.add("bias", scalar(1.0)); }) ==
-        "add: there is a tensor 'bias' already"sv);
+  CHECK(message<ValueError>([&] { all.add("bias", scalar(1.0)); }) == "add: there is a tensor 'bias' already"sv);
   CHECK(all.size() == 5);
-  CHECK(message<IndexError>([] { NamedTensors().shape("x"); }) ==
-        "get: there is no tensor 'x'; there are none"sv);
+  CHECK(message<IndexError>([] { NamedTensors().shape("x"); }) == "get: there is no tensor 'x'; there are none"sv);
   CHECK(message<IndexError>([&] {
           NamedTensors{{"x", scalar(1.0)}}["y"];
         }) == "get: there is no tensor 'y'; there is 'x'"sv);

@@ -9,8 +9,7 @@ using namespace tapehead;
 namespace {
 
 // Each array is that by its own name: as its kind of element, and, where that is exact, as another.
-template <class Get>
-void check_counting(const Shape& shape, const std::string& kind, const Get& get) {
+template <class Get> void check_counting(const Shape& shape, const std::string& kind, const Get& get) {
   const auto count = arange<std::int64_t>(shape.numel()).reshape(shape);
   if (kind == "b") {
     const auto odd = eq(count - mul(to<std::int64_t>(to<double>(count) / 2), 2), scalar<std::int64_t>(1));
@@ -29,8 +28,7 @@ TEST_CASE("npy: files by NumPy, of every element type, byte order, layout, shape
   for (const golden::Words& line : golden::table("numpy/files.tsv")) {
     INFO(line.text("file"));
     const std::string path = golden::path("numpy/" + line.text("file"));
-    check_counting(Shape(line.integers("shape")), line.text("kind"),
-                   [&]<class E>() { return load_npy<E>(path); });
+    check_counting(Shape(line.integers("shape")), line.text("kind"), [&]<class E>() { return load_npy<E>(path); });
   }
 }
 
@@ -44,8 +42,7 @@ TEST_CASE("npz: an archive by np.savez") {
     const std::string array = line.text("file").substr(0, line.text("file").size() - 4);
     if (!all.contains(array)) continue;
     INFO(array);
-    check_counting(Shape(line.integers("shape")), line.text("kind"),
-                   [&]<class E>() { return all.get<E>(array); });
+    check_counting(Shape(line.integers("shape")), line.text("kind"), [&]<class E>() { return all.get<E>(array); });
     ++checked;
   }
   CHECK(checked > 20);

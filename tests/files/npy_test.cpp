@@ -19,8 +19,7 @@ namespace {
 std::string npy_refusal(const std::string& bytes) {
   return refusal("load_npy: '", "': ", bytes, [](const std::string& path) { load_npy<double>(path); });
 }
-template <class E>
-Tensor<E> from_bytes(const std::string& bytes) {
+template <class E> Tensor<E> from_bytes(const std::string& bytes) {
   const Folder folder;
   return load_npy<E>(folder.write("x.npy", bytes));
 }
@@ -39,8 +38,7 @@ TEST_CASE("npy: what is written is read back, every type, rank and layout") {
   };
   const auto x = arange<double>(720).reshape({2, 3, 4, 5, 6, 1});
   back(x), back(to<float>(x)), back(to<std::int64_t>(x)), back(to<bool>(x));
-  back(x.transpose(0, 3)), back(x.slice(2, 0, 4, 2)), back(flip(x, 1)),
-      back(broadcast_to(x, {2, 3, 4, 5, 6, 7}));
+  back(x.transpose(0, 3)), back(x.slice(2, 0, 4, 2)), back(flip(x, 1)), back(broadcast_to(x, {2, 3, 4, 5, 6, 7}));
   back(scalar(2.5)), back(zeros<double>({0})), back(zeros<float>({2, 0, 3})), back(Tensor<double>());
   CHECK(folder.files() == 1);  // no temporary file is left
 }
@@ -53,8 +51,7 @@ TEST_CASE("npy: arrays in Fortran order, in the other byte order, in every versi
   CHECK(equal(from_bytes<std::int64_t>(npy(">i2", "(2,)", "\xff\xfe\1\0"s)), {-2, 256}));
   for (int major : {1, 2, 3}) {
     for (std::size_t padding : {0u, 1u, 117u, 5000u})
-      CHECK(
-          equal(from_bytes<double>(npy("<f8", "(6,)", doubles, false, major, padding)), {1, 2, 3, 4, 5, 6}));
+      CHECK(equal(from_bytes<double>(npy("<f8", "(6,)", doubles, false, major, padding)), {1, 2, 3, 4, 5, 6}));
     const auto value = from_bytes<double>(npy("<f8", "()", bytes_of({3.5}), false, major));
     CHECK(value.item() == 3.5);
     CHECK(value.rank() == 0);
@@ -118,24 +115,19 @@ TEST_CASE("npy: lengths are not trusted") {
   CHECK(npy_refusal(npy("<f8", "(9223372036854775807,)", doubles)) ==
         "shape (9223372036854775807,) is larger than any memory"sv);
   CHECK(npy_refusal(npy("<f8", "(-6,)", doubles)) == "shape: (-6,) has a negative size"sv);
-  CHECK(npy_refusal(npy("<f8", "(1, 1, 1, 1, 1, 2, 3)", doubles)) ==
-        "an array of 7 axes; a tensor has at most 6"sv);
+  CHECK(npy_refusal(npy("<f8", "(1, 1, 1, 1, 1, 2, 3)", doubles)) == "an array of 7 axes; a tensor has at most 6"sv);
 }
 
 TEST_CASE("npy: a damaged header is told where") {
-  const auto refused = [](const std::string& header) {
-    return npy_refusal(header_bytes(1, header) + doubles);
-  };
+  const auto refused = [](const std::string& header) { return npy_refusal(header_bytes(1, header) + doubles); };
   CHECK(npy_refusal("hello, world") == "is not a .npy file: it does not start with \\x93NUMPY"sv);
   CHECK(npy_refusal("\x93NUMPY\4\0\0\0\0\0"s) == "has format version 4.0; 1.0, 2.0 and 3.0 can be read"sv);
   CHECK(refused("{'descr': '<c16', 'fortran_order': False, 'shape': (3,), }") ==
         "holds elements of type '<c16'; floating-point numbers of 16 (F16, BF16), 32 and 64 bits, bool and "
         "integers "
         "can be read"sv);
-  CHECK(refused("{'descr': '|O', 'fortran_order': False, 'shape': (3,), }")
-            .find("holds elements of type '|O'") == 0);
-  CHECK(refused("{'descr': '', 'fortran_order': False, 'shape': (3,), }").find("holds elements of type ''") ==
-        0);
+  CHECK(refused("{'descr': '|O', 'fortran_order': False, 'shape': (3,), }").find("holds elements of type '|O'") == 0);
+  CHECK(refused("{'descr': '', 'fortran_order': False, 'shape': (3,), }").find("holds elements of type ''") == 0);
   CHECK(refused("{'descr': [('x', '<f8')], 'fortran_order': False, 'shape': (6,), }") ==
         "in the header: '[('x', '<f8')], ' where a string in quotes should be"sv);
   CHECK(refused("{'descr': '<f8', 'fortran_order': 0, 'shape': (6,), }") ==
@@ -161,8 +153,7 @@ TEST_CASE("npy: files that are not there, not files, or cannot be written") {
   const Folder folder;
   CHECK(message<FileError>([&] { load_npy<double>(folder.path("none.npy")); }) ==
         "load_npy: '" + folder.path("none.npy") + "': No such file or directory");
-  CHECK(message<FileError>([&] { load_npy<double>(folder.path("")); }).find("Is a directory") !=
-        std::string::npos);
+  CHECK(message<FileError>([&] { load_npy<double>(folder.path("")); }).find("Is a directory") != std::string::npos);
   CHECK(message<FileError>([&] { save_npy(folder.path("no/x.npy"), scalar(1.0)); }) ==
         "save_npy: '" + folder.path("no/x.npy") +
             "': cannot be written: No such file or directory; make its folder first");
@@ -173,14 +164,11 @@ TEST_CASE("npy: files that are not there, not files, or cannot be written") {
 TEST_CASE("npy: a file of another kind is named, with the way to load it") {
   CHECK(npy_refusal("PK\3\4 and more") ==
         "is not a .npy file; it is a zip archive, as .npz files are: call load_npz"sv);
-  CHECK(npy_refusal("PK\3\4 archive/data.pkl").find("is not a .npy file; it was written by torch.save.") ==
-        0);
-  CHECK(npy_refusal("\x1f\x8b\x08") ==
-        "is not a .npy file; it is compressed by gzip: unpack it with gunzip first"sv);
+  CHECK(npy_refusal("PK\3\4 archive/data.pkl").find("is not a .npy file; it was written by torch.save.") == 0);
+  CHECK(npy_refusal("\x1f\x8b\x08") == "is not a .npy file; it is compressed by gzip: unpack it with gunzip first"sv);
   CHECK(npy_refusal("version https://git-lfs.github.com/spec/v1\n") ==
         "is not a .npy file; it is only Git LFS's pointer to the file: run git lfs pull"sv);
-  CHECK(npy_refusal(little(2, 8) + "{}") ==
-        "is not a .npy file; it is a .safetensors file: call load_safetensors"sv);
+  CHECK(npy_refusal(little(2, 8) + "{}") == "is not a .npy file; it is a .safetensors file: call load_safetensors"sv);
 }
 
 TEST_CASE("npy: saving within a tape records nothing") {

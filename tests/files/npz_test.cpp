@@ -32,9 +32,8 @@ std::uint64_t crc_of(const std::string& bytes) {
 std::string zip(const std::vector<Part>& parts, const std::string& comment = "") {
   std::string file, directory;
   for (const Part& p : parts) {
-    const std::string both = little(20, 2) + little(0, 2) + little(p.method, 2) + little(0, 4) +
-                             little(p.crc, 4) + little(p.packed, 4) + little(p.size, 4) +
-                             little(p.name.size(), 2) + little(0, 2);
+    const std::string both = little(20, 2) + little(0, 2) + little(p.method, 2) + little(0, 4) + little(p.crc, 4) +
+                             little(p.packed, 4) + little(p.size, 4) + little(p.name.size(), 2) + little(0, 2);
     directory += "PK\1\2" + little(20, 2) + both + little(0, 10) + little(file.size(), 4) + p.name;
     file += "PK\3\4" + both + p.name + p.bytes;
   }
@@ -105,11 +104,10 @@ TEST_CASE("npz: a compressed archive is refused, and the message names np.savez"
 TEST_CASE("npz: names that other readers refuse are refused") {
   const Folder folder;
   for (const char* name : {"\xff", "a\xc3", "\xc0\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80"})
-    CHECK(
-        message<ValueError>([&] {
-          save_npz(folder.path("x.npz"), {{"good", scalar(1.0)}, {name, zeros<float>({2, 3})}});
-        }) ==
-        "save_npz: the name of tensor 1 (shape (2, 3)) is not valid UTF-8, which other readers refuse; rename it"sv);
+    CHECK(message<ValueError>([&] {
+            save_npz(folder.path("x.npz"), {{"good", scalar(1.0)}, {name, zeros<float>({2, 3})}});
+          }) ==
+          "save_npz: the name of tensor 1 (shape (2, 3)) is not valid UTF-8, which other readers refuse; rename it"sv);
   CHECK(message<ValueError>([&] {
           save_npz(folder.path("x.npz"), {{"a\0b"s, scalar(1.0)}});
         }) ==
@@ -146,16 +144,14 @@ TEST_CASE("npz: archives that are damaged or lie") {
     change(part);
     return npz_refusal(zip({part}));
   };
-  CHECK(with([](Part& p) { p.crc ^= 1; }) ==
-        "/a': the checksum of 'a.npy' is wrong: its bytes have changed"sv);
+  CHECK(with([](Part& p) { p.crc ^= 1; }) == "/a': the checksum of 'a.npy' is wrong: its bytes have changed"sv);
   CHECK(with([](Part& p) { p.bytes.back() ^= 1; }) ==
         "/a': the checksum of 'a.npy' is wrong: its bytes have changed"sv);
   CHECK(with([](Part& p) { p.size += 8; }) == "/a': 'a.npy' is not compressed, but its two sizes differ"sv);
   CHECK(with([](Part& p) { p.size = p.packed = 0x7fffffff; }) == "': its entries overlap"sv);
   CHECK(with([](Part& p) { p.size = 0xffffffff; }) ==
         "': 'a.npy' needs the zip64 extension; archives up to 4 GiB can be read"sv);
-  CHECK(with([](Part& p) { p.name = "a.txt"; }) ==
-        "': 'a.txt' is not an array: its name does not end in .npy"sv);
+  CHECK(with([](Part& p) { p.name = "a.txt"; }) == "': 'a.txt' is not an array: its name does not end in .npy"sv);
   CHECK(npz_refusal(zip({whole("a.npy", array), whole("a.npy", array)})) == "': has two arrays 'a'"sv);
   std::string moved = good;
   moved.replace(moved.size() - 6, 4, little(9, 4));  // where the directory starts

@@ -28,8 +28,7 @@ NamedTensors load(const std::string& bytes) {
   return load_safetensors(folder.write("x.safetensors", bytes));
 }
 std::string refusal(const std::string& bytes) {
-  return testing::refusal("load_safetensors: '", "': ", bytes,
-                          [](const std::string& path) { load_safetensors(path); });
+  return testing::refusal("load_safetensors: '", "': ", bytes, [](const std::string& path) { load_safetensors(path); });
 }
 const std::string sixteen(16, '\0');
 
@@ -95,29 +94,23 @@ TEST_CASE("safetensors: a header's order, spaces, metadata and escapes are free"
 }
 
 TEST_CASE("safetensors: lengths and places are not trusted") {
-  CHECK(
-      refusal(little(std::uint64_t{1} << 63, 8) + "{}") ==
-      "the header should be bytes 8 to 9223372036854775816, and there are only 10: cut short, or damaged"sv);
+  CHECK(refusal(little(std::uint64_t{1} << 63, 8) + "{}") ==
+        "the header should be bytes 8 to 9223372036854775816, and there are only 10: cut short, or damaged"sv);
   CHECK(refusal(little(~std::uint64_t{0}, 8) + "{}").find("the header should be bytes 8 to") == 0);
   CHECK(refusal("{}").find("the header's length should be bytes 0 to 8, and there are only 2") == 0);
-  CHECK(refusal(one("F64", "[2]", "[8,0]", sixteen)) ==
-        "'x' is at 8 to 0, and the tensor before it ends at 0"sv);
-  CHECK(refusal(one("F64", "[2]", "[-8,8]", sixteen)) ==
-        "'x' is at -8 to 8, and the tensor before it ends at 0"sv);
-  CHECK(refusal(one("F64", "[125]", "[0,1000]", sixteen)) ==
-        "its tensors take 1000 bytes, and there are 16"sv);
+  CHECK(refusal(one("F64", "[2]", "[8,0]", sixteen)) == "'x' is at 8 to 0, and the tensor before it ends at 0"sv);
+  CHECK(refusal(one("F64", "[2]", "[-8,8]", sixteen)) == "'x' is at -8 to 8, and the tensor before it ends at 0"sv);
+  CHECK(refusal(one("F64", "[125]", "[0,1000]", sixteen)) == "its tensors take 1000 bytes, and there are 16"sv);
   CHECK(refusal(one("F32", "[2]", "[0,4]", sixteen)) ==
         "'x' is at 0 to 4, and F32 elements of shape (2,) take 8 bytes"sv);
   CHECK(refusal(one("F32", "[4611686018427387904,4]", "[0,16]", sixteen)) ==
         "shape: (4611686018427387904, 4) has more than 2^63 - 1 elements"sv);
   CHECK(refusal(one("F32", "[-2,-2]", "[0,16]", sixteen)) == "shape: (-2, -2) has a negative size"sv);
-  CHECK(refusal(one("F32", "[1,1,1,1,1,1,4]", "[0,16]", sixteen)) ==
-        "an array of 7 axes; a tensor has at most 6"sv);
+  CHECK(refusal(one("F32", "[1,1,1,1,1,1,4]", "[0,16]", sixteen)) == "an array of 7 axes; a tensor has at most 6"sv);
   CHECK(refusal(one("F32", "[2]", "[0,8]", sixteen)) == "its tensors take 8 bytes, and there are 16"sv);
-  CHECK(refusal(one("F32", "[2]", "[8,16]", sixteen)) ==
-        "'x' is at 8 to 16, and the tensor before it ends at 0"sv);
-  CHECK(refusal(one("F32", "[99999999999999999999]", "[0,8]", sixteen))
-            .find("where a whole number should be") != std::string::npos);
+  CHECK(refusal(one("F32", "[2]", "[8,16]", sixteen)) == "'x' is at 8 to 16, and the tensor before it ends at 0"sv);
+  CHECK(refusal(one("F32", "[99999999999999999999]", "[0,8]", sixteen)).find("where a whole number should be") !=
+        std::string::npos);
   CHECK(refusal(one("U64", "[2]", "[0,16]", std::string(16, '\xff'))) ==
         "the unsigned number 18446744073709551615 does not fit an int64"sv);
   const std::string x = R"("x":{"dtype":"F32","shape":[2],"data_offsets":[0,8]})";

@@ -12,8 +12,7 @@ namespace fuzz {
 inline const tapehead::detail::Source source{"fuzz", "input"};
 
 /// Runs f. An Error is an answer; any other exception ends the program, which libFuzzer reports.
-template <class F>
-void expect_errors_only(const F& f) {
+template <class F> void expect_errors_only(const F& f) {
   try {
     f();
   } catch (const tapehead::Error& e) {

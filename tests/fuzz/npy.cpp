@@ -7,11 +7,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   fuzz::expect_errors_only([&] {
     const tapehead::AnyTensor x = tapehead::detail::parse_npy({fuzz::source, data, size});
     std::vector<tapehead::AnyTensor> keep;
-    const std::string again =
-        tapehead::detail::npy_header(x) + std::string(tapehead::detail::bytes_in_order(x, keep));
-    fuzz::require_same(
-        x, tapehead::detail::parse_npy(
-               {fuzz::source, reinterpret_cast<const std::uint8_t*>(again.data()), again.size()}));
+    const std::string again = tapehead::detail::npy_header(x) + std::string(tapehead::detail::bytes_in_order(x, keep));
+    fuzz::require_same(x, tapehead::detail::parse_npy(
+                              {fuzz::source, reinterpret_cast<const std::uint8_t*>(again.data()), again.size()}));
   });
   return 0;
 }

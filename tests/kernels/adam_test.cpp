@@ -9,8 +9,7 @@
 
 using namespace tapehead::kernels;
 
-TEST_CASE_TEMPLATE("adam: one step of every length agrees with the formula in long double", T, float,
-                   double) {
+TEST_CASE_TEMPLATE("adam: one step of every length agrees with the formula in long double", T, float, double) {
   const AdamStep<T> step{T(0.9), T(0.1), T(0.999), T(0.001), T(0.02), T(0.5), T(1e-8), T(0.03), T(0.98)};
   for (std::int64_t n = 0; n < 40; ++n) {
     const auto size = static_cast<std::size_t>(n);

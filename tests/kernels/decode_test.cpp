@@ -23,8 +23,7 @@ double next_number() {
 }
 
 /// A cache in runs of `run_rows` rows that lie in reversed order, one block of head_rows rows a head.
-template <class T>
-struct Cache {
+template <class T> struct Cache {
   int64_t heads, length, d, dv, run_rows, runs;
   std::vector<T> keys, values;
   std::vector<int64_t> first_rows;
@@ -43,16 +42,14 @@ struct Cache {
   T& key(int64_t h, int64_t j, int64_t c) { return keys[static_cast<std::size_t>(row(h, j) * d + c)]; }
   T& value(int64_t h, int64_t j, int64_t c) { return values[static_cast<std::size_t>(row(h, j) * dv + c)]; }
 
-  std::vector<T> run(int64_t group, int64_t queries, const std::vector<T>& q, T scale, int64_t window,
-                     const T* sinks) {
-    const CachedRows<T> rows{keys.data(), values.data(),   heads,    length,    d,
-                             dv,          runs * run_rows, run_rows, first_rows};
+  std::vector<T> run(int64_t group, int64_t queries, const std::vector<T>& q, T scale, int64_t window, const T* sinks) {
+    const CachedRows<T> rows{keys.data(), values.data(), heads, length, d, dv, runs * run_rows, run_rows, first_rows};
     std::vector<T> out(static_cast<std::size_t>(heads * group * queries * dv), T(77));
     decode_rows(rows, group, queries, q.data(), scale, window, out.data(), sinks);
     return out;
   }
-  double truth(int64_t head, int64_t group, int64_t own, const T* q, double scale, int64_t window,
-               double sink, int64_t c) {
+  double truth(int64_t head, int64_t group, int64_t own, const T* q, double scale, int64_t window, double sink,
+               int64_t c) {
     std::vector<double> s;
     double m = sink;
     for (int64_t j = std::max<int64_t>(0, window > 0 ? own + 1 - window : 0); j <= own; ++j) {
@@ -82,8 +79,7 @@ TEST_CASE_TEMPLATE("decode: widths, groups, windows, chunks, runs and sinks", T,
             std::vector<T> q(static_cast<std::size_t>(2 * group * queries * d)), sinks;
             for (T& x : q) x = T(next_number());
             for (int64_t h = 0; h < 2 * group; ++h) sinks.push_back(T(next_number()));
-            const auto out =
-                cache.run(group, queries, q, T(0.5), window, with_sinks ? sinks.data() : nullptr);
+            const auto out = cache.run(group, queries, q, T(0.5), window, with_sinks ? sinks.data() : nullptr);
             double worst = 0;
             for (int64_t row = 0; row < 2 * group * queries; ++row)
               for (int64_t c = 0; c < dv; ++c) {
@@ -99,8 +95,7 @@ TEST_CASE_TEMPLATE("decode: widths, groups, windows, chunks, runs and sinks", T,
           }
 }
 
-TEST_CASE_TEMPLATE("decode: scores of any finite size, infinities and NaN, and nothing to read", T, float,
-                   double) {
+TEST_CASE_TEMPLATE("decode: scores of any finite size, infinities and NaN, and nothing to read", T, float, double) {
   const T inf = std::numeric_limits<T>::infinity(), nan = std::numeric_limits<T>::quiet_NaN(),
           largest = std::numeric_limits<T>::max();
   const auto over = [&](const std::vector<T>& scores) {
@@ -120,8 +115,7 @@ TEST_CASE_TEMPLATE("decode: scores of any finite size, infinities and NaN, and n
   long_row[2] = inf, long_row[590] = nan;
   CHECK(std::isnan(over(long_row)));
   CHECK(over({-inf, -inf}) == 0);
-  for (auto [heads, length, d, dv] :
-       {std::array<int64_t, 4>{0, 3, 2, 2}, {1, 0, 2, 2}, {1, 3, 0, 2}, {1, 3, 2, 0}}) {
+  for (auto [heads, length, d, dv] : {std::array<int64_t, 4>{0, 3, 2, 2}, {1, 0, 2, 2}, {1, 3, 0, 2}, {1, 3, 2, 0}}) {
     Cache<T> cache(heads, length, d, dv, std::max<int64_t>(length, 1));
     const auto out = cache.run(1, length > 0 ? 1 : 0, std::vector<T>(4, T(1)), T(1), 0, nullptr);
     for (T x : out) CHECK(std::isfinite(x));

@@ -20,21 +20,20 @@ D2 variable(double value, int which) {
 }  // namespace
 
 TEST_CASE("dual: values and slopes of every operation") {
-  const std::function<D2(const D2&, const D2&)> all[] = {
-      [](auto a, auto b) { return a + b; },
-      [](auto a, auto b) { return a - b; },
-      [](auto a, auto b) { return a * b; },
-      [](auto a, auto b) { return a / b; },
-      [](auto a, auto b) { return -a + 2 * b; },
-      [](auto a, auto b) { return exp(a) - 1 / b; },
-      [](auto a, auto b) { return log(a) * b; },
-      [](auto a, auto b) { return sqrt(a) + 3 - b; },
-      [](auto a, auto b) { return tanh(a * b); },
-      [](auto a, auto b) { return sin(a) * cos(b); },
-      [](auto a, auto b) { return abs(a - b); },
-      [](auto a, auto b) { return sigmoid(a) / b; },
-      [](auto a, auto b) { return pow(a, 2.5) - b; },
-      [](auto a, auto b) { return max(a, b) * min(a, b) + max(a, a * b); }};
+  const std::function<D2(const D2&, const D2&)> all[] = {[](auto a, auto b) { return a + b; },
+                                                         [](auto a, auto b) { return a - b; },
+                                                         [](auto a, auto b) { return a * b; },
+                                                         [](auto a, auto b) { return a / b; },
+                                                         [](auto a, auto b) { return -a + 2 * b; },
+                                                         [](auto a, auto b) { return exp(a) - 1 / b; },
+                                                         [](auto a, auto b) { return log(a) * b; },
+                                                         [](auto a, auto b) { return sqrt(a) + 3 - b; },
+                                                         [](auto a, auto b) { return tanh(a * b); },
+                                                         [](auto a, auto b) { return sin(a) * cos(b); },
+                                                         [](auto a, auto b) { return abs(a - b); },
+                                                         [](auto a, auto b) { return sigmoid(a) / b; },
+                                                         [](auto a, auto b) { return pow(a, 2.5) - b; },
+                                                         [](auto a, auto b) { return max(a, b) * min(a, b) + max(a, a * b); }};
   const double a = 0.7, b = 1.3, h = 1e-6;
   for (const auto& f : all) {
     const D2 y = f(variable(a, 0), variable(b, 1));

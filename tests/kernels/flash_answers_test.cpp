@@ -9,9 +9,7 @@ namespace {
 /// One head of given numbers: q (Lq, d), k (Lk, d), v (Lk, dv), everything else off.
 Problem<double> one_head(int64_t d, int64_t dv, const std::vector<double>& q, const std::vector<double>& k,
                          const std::vector<double>& v, double scale = 1) {
-  const auto rows = [](const std::vector<double>& x, int64_t width) {
-    return static_cast<int64_t>(x.size()) / width;
-  };
+  const auto rows = [](const std::vector<double>& x, int64_t width) { return static_cast<int64_t>(x.size()) / width; };
   Problem<double> p(1, 1, 1, rows(q, d), rows(k, d), d, dv);
   p.scale = scale;
   std::copy(q.begin(), q.end(), p.q.view.data), std::copy(k.begin(), k.end(), p.k.view.data);
@@ -20,8 +18,7 @@ Problem<double> one_head(int64_t d, int64_t dv, const std::vector<double>& q, co
 }
 /// The same with scores of zero: weights are uniform over the visible keys, values one number a key.
 Problem<double> zero_scores(int64_t Lq, const std::vector<double>& v) {
-  return one_head(1, 1, std::vector<double>(static_cast<std::size_t>(Lq), 0.0),
-                  std::vector<double>(v.size(), 0.0), v);
+  return one_head(1, 1, std::vector<double>(static_cast<std::size_t>(Lq), 0.0), std::vector<double>(v.size(), 0.0), v);
 }
 void set_mask(Problem<double>& p, const std::vector<int>& keep, Repeat repeat = 0) {
   p.mask = Array<bool>(p.B, p.Hq, p.Lq, p.Lk, Layout::plain, repeat);
@@ -37,11 +34,10 @@ bool reads(const Array<double>& x, const std::vector<double>& want) {
   bool good = true;
   x.each([&](int64_t b, int64_t h, int64_t i, int64_t c) {
     const double got = x(b, h, i, c);
-    const bool same =
-        n < want.size() &&
-        (std::isfinite(want[n]) ? std::abs(got - want[n]) <= 5.1e-8 * std::max(1.0, std::abs(want[n]))
-         : std::isnan(want[n])  ? std::isnan(got)
-                                : got == want[n]);
+    const bool same = n < want.size() &&
+                      (std::isfinite(want[n]) ? std::abs(got - want[n]) <= 5.1e-8 * std::max(1.0, std::abs(want[n]))
+                       : std::isnan(want[n])  ? std::isnan(got)
+                                              : got == want[n]);
     if (!same) MESSAGE("element ", n, " is ", got);
     good = good && same, ++n;
   });
@@ -60,8 +56,7 @@ TEST_CASE("flash: gradients are those of finite differences") {
   const auto loss = [&] {
     const auto x = fused(p);
     double sum = 0;
-    x.out.each(
-        [&](int64_t b, int64_t h, int64_t i, int64_t c) { sum += x.out(b, h, i, c) * p.dout(b, h, i, c); });
+    x.out.each([&](int64_t b, int64_t h, int64_t i, int64_t c) { sum += x.out(b, h, i, c) * p.dout(b, h, i, c); });
     return sum;
   };
   const double step = 1e-5;  // error about step² + eps / step, of numbers near 1
@@ -154,8 +149,7 @@ TEST_CASE("flash: required answers") {
     CHECK(reads(fused(p).out, {1.5, 15}));
   }
   {  // nothing to attend to, nobody to attend, no width
-    Problem<double> no_keys(1, 2, 2, 2, 0, 4, 3), no_queries(1, 2, 2, 0, 5, 4, 3),
-        no_width(1, 1, 1, 2, 4, 0, 0);
+    Problem<double> no_keys(1, 2, 2, 2, 0, 4, 3), no_queries(1, 2, 2, 0, 5, 4, 3), no_width(1, 1, 1, 2, 4, 0, 0);
     CHECK(reads(fused(no_keys).out, std::vector<double>(12, 0.0)));
     CHECK(reads(fused(no_keys).lse, std::vector<double>(4, -inf)));
     CHECK(reads(fused(no_keys).dq, std::vector<double>(16, 0.0)));
@@ -170,8 +164,7 @@ TEST_CASE("flash: required answers") {
     p.band = {1, 0, false};
     CHECK(reads(fused(p).out, {1, 1.5, 2.5, 3.5}));
   }
-  for (int64_t block :
-       {1, 2, 3, 4, 5, 64}) {  // the first tiles hold nothing, and what comes is far below zero
+  for (int64_t block : {1, 2, 3, 4, 5, 64}) {  // the first tiles hold nothing, and what comes is far below zero
     auto p = one_head(1, 1, {1}, {0, 0, -200, -201}, {7, 7, 1, 3});
     p.block_q = p.block_k = block;
     set_bias(p, {-inf, -inf, 0, 0});
@@ -278,17 +271,13 @@ TEST_CASE("flash: tiles that are skipped") {
   CHECK(fused(p).backward.total == 200);
   p.band = {};
   p.add_mask(0b1100);
-  p.mask.each([&](int64_t b, int64_t h, int64_t i, int64_t j) {
-    p.mask(b, h, i, j) = i / 20 == j / 20;
-  });  // documents
+  p.mask.each([&](int64_t b, int64_t h, int64_t i, int64_t j) { p.mask(b, h, i, j) = i / 20 == j / 20; });  // documents
   CHECK(fused(p).forward.skipped == 2 * (100 - 20));
   CHECK(fused(p).backward.skipped == 2 * (100 - 20));
   CHECK(error_of(p) < bound);
   p.mask = {};
   p.add_bias(0b1100);
-  p.bias.each([&](int64_t b, int64_t h, int64_t i, int64_t j) {
-    p.bias(b, h, i, j) = i / 20 == j / 20 ? 0.1 : -inf;
-  });
+  p.bias.each([&](int64_t b, int64_t h, int64_t i, int64_t j) { p.bias(b, h, i, j) = i / 20 == j / 20 ? 0.1 : -inf; });
   CHECK(fused(p).forward.skipped == 2 * (100 - 20));
   CHECK(error_of(p) < bound);
   // What is skipped is not read: NaN in the values of other documents stays there.
@@ -308,14 +297,13 @@ TEST_CASE("flash: only the gradients that are asked for, and their bits do not d
   FlashArgs<float> a;
   a.Hq = 4, a.Hkv = 2, a.Lq = 50, a.Lk = 60, a.d = 20, a.dv = 9, a.scale = 0.5f;
   a.q = p.q.view.read(), a.k = p.k.view.read(), a.v = p.v.view.read();
-  const FlashSaved<float> saved{
-      all.out.view.read(), {all.max.view.read(), all.sum.view.read()}, p.dout.view.read()};
+  const FlashSaved<float> saved{all.out.view.read(), {all.max.view.read(), all.sum.view.read()}, p.dout.view.read()};
   for (int which = 0; which < 8; ++which) {
     Result<float> r;
     r.dq = Array<float>(1, 4, 50, 20), r.dk = Array<float>(1, 2, 60, 20), r.dv = Array<float>(1, 2, 60, 9);
     const HeadsView<float> none{};
-    flash_backward(
-        a, saved, {which & 1 ? r.dq.view : none, which & 2 ? r.dk.view : none, which & 4 ? r.dv.view : none});
+    flash_backward(a, saved,
+                   {which & 1 ? r.dq.view : none, which & 2 ? r.dk.view : none, which & 4 ? r.dv.view : none});
     if (which & 1) CHECK(same_bits(r.dq, all.dq));
     if (which & 2) CHECK(same_bits(r.dk, all.dk));
     if (which & 4) CHECK(same_bits(r.dv, all.dv));
@@ -342,15 +330,13 @@ TEST_CASE("flash: an edit that throws is heard in the calling thread") {
   CHECK(testing::message<tapehead::ValueError>([&] { flash_forward(a, out.view, {}); }) == "edit"sv);
 }
 
-TEST_CASE_TEMPLATE("flash: scores of any finite size keep their differences, forward and backward", T, float,
-                   double) {
+TEST_CASE_TEMPLATE("flash: scores of any finite size keep their differences, forward and backward", T, float, double) {
   const T largest = std::numeric_limits<T>::max();
   for (const T level : {T(1e7), T(-1e7), T(-1e9), T(1e10), T(1e20), T(-1e20), largest, -largest})
     for (int64_t blocks : {0, 1}) {
       CAPTURE(level);
       Problem<T> p(1, 1, 1, 1, 2, 1, 1);
-      p.block_k = blocks, p.q.fill([] { return 0; }), p.k.fill([] { return 0; }),
-      p.dout.fill([] { return 1; });
+      p.block_k = blocks, p.q.fill([] { return 0; }), p.k.fill([] { return 0; }), p.dout.fill([] { return 1; });
       p.v(0, 0, 0, 0) = 1, p.v(0, 0, 1, 0) = 3;
       p.add_bias(0), p.bias.fill([&] { return level; });
       const auto r = fused(p);
@@ -403,8 +389,7 @@ TEST_CASE_TEMPLATE("flash: every operand empty in turn, with every edit", T, flo
               for (Repeat repeat : {0b0000, 0b1111, 0b0010, 0b0101}) {
                 Problem<T> p(B, H, H, Lq, Lk, d, dv);
                 p.add_bias(repeat), p.add_mask(repeat, 1.0), p.dropout = {0.5, 1, {}};
-                p.sinks.assign(static_cast<std::size_t>(H), 0.5),
-                    p.cap.assign(static_cast<std::size_t>(H), 2);
+                p.sinks.assign(static_cast<std::size_t>(H), 0.5), p.cap.assign(static_cast<std::size_t>(H), 2);
                 CHECK(error_of(p) < bound);
               }
 }

@@ -43,8 +43,7 @@ enum class Layout { plain, heads_inside, transposed, reversed, gaps };
 using Repeat = int;
 
 /// An array of four axes as the test sees it, in any layout, with NaN in the gaps.
-template <class T>
-struct Array {
+template <class T> struct Array {
   int64_t n[4] = {};
   HeadsView<T> view;
   std::vector<unsigned char> memory;
@@ -65,8 +64,7 @@ struct Array {
     }
     memory.assign(static_cast<std::size_t>(total + 64) * sizeof(T), 0);
     view.data = reinterpret_cast<T*>(memory.data());
-    if constexpr (!std::is_same_v<T, bool>)
-      std::fill_n(view.data, total + 64, std::numeric_limits<T>::quiet_NaN());
+    if constexpr (!std::is_same_v<T, bool>) std::fill_n(view.data, total + 64, std::numeric_limits<T>::quiet_NaN());
     if (layout == Layout::reversed)  // negative strides: from the last row and element backwards
       for (int a : {2, 3})
         if (size[a] > 0) view.data += stride[a] * (size[a] - 1), stride[a] = -stride[a];
@@ -79,16 +77,12 @@ struct Array {
   Array& operator=(Array&&) = default;
 
   T& operator()(int64_t b, int64_t h, int64_t i, int64_t c) { return view.at(b, h, i)[c * view.element]; }
-  T operator()(int64_t b, int64_t h, int64_t i, int64_t c) const {
-    return view.at(b, h, i)[c * view.element];
-  }
-  template <class F>
-  Array& fill(const F& f) {
+  T operator()(int64_t b, int64_t h, int64_t i, int64_t c) const { return view.at(b, h, i)[c * view.element]; }
+  template <class F> Array& fill(const F& f) {
     each([&](int64_t b, int64_t h, int64_t i, int64_t c) { (*this)(b, h, i, c) = static_cast<T>(f()); });
     return *this;
   }
-  template <class F>
-  void each(const F& f) const {
+  template <class F> void each(const F& f) const {
     for (int64_t b = 0; b < n[0]; ++b)
       for (int64_t h = 0; h < n[1]; ++h)
         for (int64_t i = 0; i < n[2]; ++i)
@@ -105,8 +99,7 @@ inline bool kept(std::uint64_t seed, int64_t b, int64_t h, int64_t i, int64_t j,
 }
 
 /// A problem, and which extras it has. The arrays hold T; the reference reads them as double.
-template <class T>
-struct Problem {
+template <class T> struct Problem {
   int64_t B = 1, Hq = 1, Hkv = 1, Lq = 1, Lk = 1, d = 1, dv = 1;
   double scale = 0.5;
   Band band{};
@@ -146,8 +139,7 @@ struct Problem {
   }
 };
 
-template <class T>
-struct Result {
+template <class T> struct Result {
   Array<T> out, max, sum, lse, dq, dk, dv, dbias;
   std::vector<double> dcap, dsinks;
   double largest = 0;  // score
@@ -155,8 +147,7 @@ struct Result {
 };
 
 /// The plain way, one row after the other.
-template <class T>
-Result<double> reference(const Problem<T>& p) {
+template <class T> Result<double> reference(const Problem<T>& p) {
   Result<double> r;
   r.out = Array<double>(p.B, p.Hq, p.Lq, p.dv), r.lse = Array<double>(p.B, p.Hq, p.Lq, 1);
   r.dq = Array<double>(p.B, p.Hq, p.Lq, p.d);
@@ -179,8 +170,8 @@ Result<double> reference(const Problem<T>& p) {
       raw[j] = s *= p.scale;
       if (!p.cap.empty()) s = cap[h] * std::tanh(s / cap[h]);
       if (p.bias.given()) s = p.bias(b, h, i, j) == T(-inf) ? -inf : s + double(p.bias(b, h, i, j));
-      const bool near = (p.band.left < 0 || j >= i + shift - p.band.left) &&
-                        (p.band.right < 0 || j <= i + shift + p.band.right);
+      const bool near =
+          (p.band.left < 0 || j >= i + shift - p.band.left) && (p.band.right < 0 || j <= i + shift + p.band.right);
       if (!near || (p.mask.given() && !p.mask(b, h, i, j))) s = -inf;
       S[j] = s, m = std::max(m, s);
       if (std::isfinite(s)) r.largest = std::max(r.largest, std::abs(s));
@@ -225,8 +216,7 @@ Result<double> reference(const Problem<T>& p) {
 }
 
 /// The score function cap tanh(s / cap) with one learned cap a head.
-template <class T>
-struct Cap final : ScoreEdit<T> {
+template <class T> struct Cap final : ScoreEdit<T> {
   const std::vector<double>& cap;
   explicit Cap(const std::vector<double>& caps) : cap(caps) {
     this->reads_scores = true, this->sum_count = static_cast<int64_t>(cap.size());
@@ -250,8 +240,7 @@ struct Cap final : ScoreEdit<T> {
 };
 
 /// The kernel on the same problem; outputs in a layout of their own.
-template <class T>
-Result<T> fused(const Problem<T>& p, Layout layout = Layout::plain) {
+template <class T> Result<T> fused(const Problem<T>& p, Layout layout = Layout::plain) {
   Result<T> r;
   r.out = Array<T>(p.B, p.Hq, p.Lq, p.dv, layout), r.lse = Array<T>(p.B, p.Hq, p.Lq, 1);
   r.max = Array<T>(p.B, p.Hq, p.Lq, 1, layout), r.sum = Array<T>(p.B, p.Hq, p.Lq, 1, layout);
@@ -268,8 +257,7 @@ Result<T> fused(const Problem<T>& p, Layout layout = Layout::plain) {
   const bool direct = p.bias.given() && sizes == std::array{p.B, p.Hq, p.Lq, p.Lk};
   if (direct) r.dbias.fill([] { return 0; });
   std::vector<double> dbias(static_cast<std::size_t>(sizes[0] * sizes[1] * sizes[2] * sizes[3]));
-  const BiasEdit<T> bias(p.bias.view.read(), sizes, p.Hkv > 0 ? p.Hq / p.Hkv : 1,
-                         direct ? r.dbias.view.data : nullptr);
+  const BiasEdit<T> bias(p.bias.view.read(), sizes, p.Hkv > 0 ? p.Hq / p.Hkv : 1, direct ? r.dbias.view.data : nullptr);
   const MaskEdit<T> mask(p.mask.view.read());
   std::vector<const ScoreEdit<T>*> edits;
   std::vector<double*> totals;
@@ -293,8 +281,8 @@ Result<T> fused(const Problem<T>& p, Layout layout = Layout::plain) {
     r.lse(b, h, i, c) = m == T(inf) ? m : m + std::log(r.sum(b, h, i, c));
   });
   const FlashSaved<T> saved{r.out.view.read(), rows.read(), p.dout.view.read()};
-  r.backward = flash_backward(
-      a, saved, {r.dq.view, r.dk.view, r.dv.view, sinks.empty() ? HeadsView<T>{} : dsinks.view, totals});
+  r.backward =
+      flash_backward(a, saved, {r.dq.view, r.dk.view, r.dv.view, sinks.empty() ? HeadsView<T>{} : dsinks.view, totals});
   if (p.bias.given() && !direct) {
     const double* sums = dbias.data();
     for (int64_t b = 0; b < sizes[0]; ++b)
@@ -312,8 +300,7 @@ Result<T> fused(const Problem<T>& p, Layout layout = Layout::plain) {
 /// The error of each result, as a multiple of eps (1 + largest score) max(1, largest value of that result): a
 /// score is off by eps times its size, a weight by as much relative to itself, and everything else sums
 /// weights.
-template <class T>
-double worst_error(const Problem<T>& p, const Result<T>& r, const Result<double>& truth) {
+template <class T> double worst_error(const Problem<T>& p, const Result<T>& r, const Result<double>& truth) {
   const double eps = std::numeric_limits<T>::epsilon() / 2;
   double worst = 0;
   const auto compare = [&](const Array<T>& x, const Array<double>& y) {
@@ -343,20 +330,16 @@ double worst_error(const Problem<T>& p, const Result<T>& r, const Result<double>
 /// The stated bound, in those units. The largest error seen is 5.
 inline constexpr double bound = 16;
 
-template <class T>
-double error_of(const Problem<T>& p, Layout layout = Layout::plain) {
+template <class T> double error_of(const Problem<T>& p, Layout layout = Layout::plain) {
   return worst_error(p, fused(p, layout), reference(p));
 }
 
-template <class T>
-bool same_bits(const Array<T>& a, const Array<T>& b) {
+template <class T> bool same_bits(const Array<T>& a, const Array<T>& b) {
   return std::memcmp(a.memory.data(), b.memory.data(), a.memory.size()) == 0;
 }
-template <class T>
-bool same_bits(const Result<T>& a, const Result<T>& b) {
-  return same_bits(a.out, b.out) && same_bits(a.lse, b.lse) && same_bits(a.dq, b.dq) &&
-         same_bits(a.dk, b.dk) && same_bits(a.dv, b.dv) && same_bits(a.dbias, b.dbias) && a.dcap == b.dcap &&
-         a.dsinks == b.dsinks;
+template <class T> bool same_bits(const Result<T>& a, const Result<T>& b) {
+  return same_bits(a.out, b.out) && same_bits(a.lse, b.lse) && same_bits(a.dq, b.dq) && same_bits(a.dk, b.dk) &&
+         same_bits(a.dv, b.dv) && same_bits(a.dbias, b.dbias) && a.dcap == b.dcap && a.dsinks == b.dsinks;
 }
 
 }  // namespace flash_test

@@ -31,8 +31,7 @@ TEST_CASE_TEMPLATE("flash: odd sizes, forward and backward", T, FLOATS) {
 }
 
 TEST_CASE_TEMPLATE("flash: long and thin", T, FLOATS) {
-  for (auto [Lq, Lk] :
-       {std::pair<int64_t, int64_t>{1, 500}, {500, 1}, {3, 5000}, {2000, 2}, {1, 32768}, {700, 700}}) {
+  for (auto [Lq, Lk] : {std::pair<int64_t, int64_t>{1, 500}, {500, 1}, {3, 5000}, {2000, 2}, {1, 32768}, {700, 700}}) {
     Problem<T> p(1, 1, 1, Lq, Lk, 5, 3);
     CAPTURE(p.Lq);
     CAPTURE(p.Lk);
@@ -45,8 +44,7 @@ TEST_CASE("flash: a causal window over 32768 tokens") {
   Problem<float> p(1, 1, 1, L, L, 2, 1);
   p.band = {window - 1, 0, false};
   const auto r = fused(p);
-  for (int64_t i :
-       {int64_t(0), int64_t(95), int64_t(20000), L - 1}) {  // some rows of the truth, which is slow
+  for (int64_t i : {int64_t(0), int64_t(95), int64_t(20000), L - 1}) {  // some rows of the truth, which is slow
     double sum = 0, out = 0;
     for (int64_t j = std::max<int64_t>(0, i - window + 1); j <= i; ++j) {
       double s = 0;
@@ -59,8 +57,7 @@ TEST_CASE("flash: a causal window over 32768 tokens") {
 }
 
 TEST_CASE_TEMPLATE("flash: any layout of inputs and outputs", T, FLOATS) {
-  const Layout layouts[] = {Layout::plain, Layout::heads_inside, Layout::transposed, Layout::reversed,
-                            Layout::gaps};
+  const Layout layouts[] = {Layout::plain, Layout::heads_inside, Layout::transposed, Layout::reversed, Layout::gaps};
   for (Layout in : layouts)
     for (Layout out : layouts)
       for (int64_t d : {64, 7}) {
@@ -221,8 +218,7 @@ TEST_CASE_TEMPLATE("flash: one, two and five threads give the same bits", T, FLO
     for (int kind = 0; kind < 3; ++kind) {
       Problem<T> p(kind == 1 ? 1 : 2, kind == 1 ? 2 : 8, kind == 1 ? 1 : 4, 150, 140, 16, 16);
       p.band.right = 0;
-      if (kind > 0)
-        p.add_bias(kind == 1 ? 0b1100 : 0b1010), p.cap.assign(static_cast<std::size_t>(p.Hq), 2.0);
+      if (kind > 0) p.add_bias(kind == 1 ? 0b1100 : 0b1010), p.cap.assign(static_cast<std::size_t>(p.Hq), 2.0);
       if (kind == 2) p.dropout = {0.2, 5, {}};
       results.push_back(fused(p));
     }
@@ -249,39 +245,32 @@ TEST_CASE_TEMPLATE("flash: a packed batch is one call a document", T, FLOATS) {
   a.band.right = 0, a.band.bottom_right = true, a.dropout = {0.25, 3, {}};
   const RowSums<T> sums{max.view, sum.view};
   flash_forward(a, out.view, sums);
-  flash_backward(a, FlashSaved<T>{out.view.read(), sums.read(), p.dout.view.read()},
-                 {dq.view, dk.view, dv_.view});
+  flash_backward(a, FlashSaved<T>{out.view.read(), sums.read(), p.dout.view.read()}, {dq.view, dk.view, dv_.view});
   for (int64_t n = 0; n < documents; ++n) {
     const int64_t i0 = q_starts[n], Lq = q_starts[n + 1] - i0, j0 = k_starts[n], Lk = k_starts[n + 1] - j0;
     Problem<T> one(1, H, Hkv, Lq, Lk, d, dv);
     one.q.each([&](int64_t, int64_t h, int64_t i, int64_t c) { one.q(0, h, i, c) = p.q(0, h, i0 + i, c); });
-    one.dout.each(
-        [&](int64_t, int64_t h, int64_t i, int64_t c) { one.dout(0, h, i, c) = p.dout(0, h, i0 + i, c); });
+    one.dout.each([&](int64_t, int64_t h, int64_t i, int64_t c) { one.dout(0, h, i, c) = p.dout(0, h, i0 + i, c); });
     one.k.each([&](int64_t, int64_t h, int64_t i, int64_t c) { one.k(0, h, i, c) = p.k(0, h, j0 + i, c); });
     one.v.each([&](int64_t, int64_t h, int64_t i, int64_t c) { one.v(0, h, i, c) = p.v(0, h, j0 + i, c); });
     one.scale = 0.3, one.band = a.band;
     // The same dropout: its mask, drawn for document n, given as one.
     Array<bool> keep(1, H, Lq, Lk);
-    keep.each(
-        [&](int64_t, int64_t h, int64_t i, int64_t j) { keep(0, h, i, j) = kept(3, n, h, i, j, 0.25); });
+    keep.each([&](int64_t, int64_t h, int64_t i, int64_t j) { keep(0, h, i, j) = kept(3, n, h, i, j, 0.25); });
     one.dropout = {0.25, 0, keep.view.read()};
     const auto r = fused(one);
     bool same = true;
-    r.out.each([&](int64_t, int64_t h, int64_t i, int64_t c) {
-      same = same && r.out(0, h, i, c) == out(0, h, i0 + i, c);
-    });
+    r.out.each(
+        [&](int64_t, int64_t h, int64_t i, int64_t c) { same = same && r.out(0, h, i, c) == out(0, h, i0 + i, c); });
     r.sum.each([&](int64_t, int64_t h, int64_t i, int64_t c) {
       same = same && r.max(0, h, i, c) == max(0, h, i0 + i, c) && r.sum(0, h, i, c) == sum(0, h, i0 + i, c);
     });
-    r.dq.each([&](int64_t, int64_t h, int64_t i, int64_t c) {
-      same = same && r.dq(0, h, i, c) == dq(0, h, i0 + i, c);
-    });
-    r.dk.each([&](int64_t, int64_t h, int64_t i, int64_t c) {
-      same = same && r.dk(0, h, i, c) == dk(0, h, j0 + i, c);
-    });
-    r.dv.each([&](int64_t, int64_t h, int64_t i, int64_t c) {
-      same = same && r.dv(0, h, i, c) == dv_(0, h, j0 + i, c);
-    });
+    r.dq.each(
+        [&](int64_t, int64_t h, int64_t i, int64_t c) { same = same && r.dq(0, h, i, c) == dq(0, h, i0 + i, c); });
+    r.dk.each(
+        [&](int64_t, int64_t h, int64_t i, int64_t c) { same = same && r.dk(0, h, i, c) == dk(0, h, j0 + i, c); });
+    r.dv.each(
+        [&](int64_t, int64_t h, int64_t i, int64_t c) { same = same && r.dv(0, h, i, c) == dv_(0, h, j0 + i, c); });
     CAPTURE(n);
     CHECK(same);
   }

@@ -17,8 +17,7 @@ namespace {
 
 /// An array of a shape whose axes lie in memory in the given order (the last one innermost).
 struct Array {
-  Array(const std::vector<int64_t>& shape, const std::vector<int>& order)
-      : sizes(shape), strides(shape.size()) {
+  Array(const std::vector<int64_t>& shape, const std::vector<int>& order) : sizes(shape), strides(shape.size()) {
     int64_t step = 1;
     for (auto axis = order.rbegin(); axis != order.rend(); ++axis) {
       strides[static_cast<std::size_t>(*axis)] = step;
@@ -79,8 +78,7 @@ TEST_CASE("fold: every set of axes, any storage order and any number of threads 
         const testing::Threads chosen(1);
         one = summed(axes, x.data.data());
       }
-      for (std::size_t i = 0; i < plain.size(); ++i)
-        CHECK(one[i] == doctest::Approx(plain[i]).epsilon(1e-12));
+      for (std::size_t i = 0; i < plain.size(); ++i) CHECK(one[i] == doctest::Approx(plain[i]).epsilon(1e-12));
       const testing::Threads chosen(3);
       for (const std::vector<int>& order : {std::vector<int>{0, 1, 2}, {2, 1, 0}, {1, 0, 2}, {2, 0, 1}}) {
         const Array stored(shape, order);
@@ -95,8 +93,7 @@ TEST_CASE("fold: squares, extremes, and integers that wrap around") {
   fold_squares(axes, x.data.data(), [&](const double* v, int64_t n, int64_t k) {
     for (int64_t i = 0; i < n; ++i) {
       double total = 0;
-      for (std::size_t c = 0; c < 37; ++c)
-        total += std::pow(x.data[static_cast<std::size_t>(k + i) * 37 + c], 2);
+      for (std::size_t c = 0; c < 37; ++c) total += std::pow(x.data[static_cast<std::size_t>(k + i) * 37 + c], 2);
       CHECK(v[i] == doctest::Approx(total).epsilon(1e-12));
     }
   });
@@ -114,8 +111,7 @@ TEST_CASE("fold: squares, extremes, and integers that wrap around") {
 }
 
 TEST_CASE("fold: NaN wins every extreme, and nothing has the neutral result") {
-  constexpr double nan = std::numeric_limits<double>::quiet_NaN(),
-                   inf = std::numeric_limits<double>::infinity();
+  constexpr double nan = std::numeric_limits<double>::quiet_NaN(), inf = std::numeric_limits<double>::infinity();
   for (bool innermost : {true, false})
     for (int64_t place : {0, 5, 39}) {
       Array x(innermost ? std::vector<int64_t>{2, 40} : std::vector<int64_t>{40, 2}, {0, 1});

@@ -26,22 +26,19 @@ long double exact_slope(double x) {
   return at_root * d * (first + d / 2 * (second + d / 3 * (third + d / 4 * fourth)));
 }
 
-template <class T>
-double slope_error(T x) {
+template <class T> double slope_error(T x) {
   const T one = 1;
   T dx;
   gelu_pull_n<T>(1, &x, &one, &dx);
   const long double truth = exact_slope(static_cast<double>(x));
   if (std::abs(truth) < static_cast<long double>(std::numeric_limits<T>::min())) return 0;
   const T rounded = static_cast<T>(std::abs(truth)), next = std::nextafter(rounded, T(2));
-  return static_cast<double>(std::abs(static_cast<long double>(dx) - truth) /
-                             static_cast<long double>(next - rounded));
+  return static_cast<double>(std::abs(static_cast<long double>(dx) - truth) / static_cast<long double>(next - rounded));
 }
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("gelu: the slope has all its digits in the tails, at its root and everywhere", T, float,
-                   double) {
+TEST_CASE_TEMPLATE("gelu: the slope has all its digits in the tails, at its root and everywhere", T, float, double) {
   const double lo = sizeof(T) == 4 ? -15 : -42;
   double worst = 0;
   for (double at = lo; at < 12; at += 0.000573) worst = std::max(worst, slope_error(static_cast<T>(at)));
@@ -58,11 +55,9 @@ TEST_CASE_TEMPLATE("gelu: the slope has all its digits in the tails, at its root
   CHECK(worst > 0.4);
 }
 
-TEST_CASE_TEMPLATE("gelu: infinities give the limits, NaN stays, and what arrives is a factor", T, float,
-                   double) {
+TEST_CASE_TEMPLATE("gelu: infinities give the limits, NaN stays, and what arrives is a factor", T, float, double) {
   constexpr T inf = std::numeric_limits<T>::infinity(), nan = std::numeric_limits<T>::quiet_NaN();
-  const std::vector<T> x{-inf, inf, 0, nan, 2, T(-1e30), std::numeric_limits<T>::lowest()},
-      dy{3, 3, 3, 3, nan, 3, 3};
+  const std::vector<T> x{-inf, inf, 0, nan, 2, T(-1e30), std::numeric_limits<T>::lowest()}, dy{3, 3, 3, 3, nan, 3, 3};
   std::vector<T> dx(x.size()), y(x.size());
   const auto n = static_cast<std::int64_t>(x.size());
   gelu_pull_n<T>(n, x.data(), dy.data(), dx.data());
@@ -72,8 +67,8 @@ TEST_CASE_TEMPLATE("gelu: infinities give the limits, NaN stays, and what arrive
   CHECK((y[0] == 0 && y[1] == inf && y[2] == 0 && std::isnan(y[3]) && y[5] == 0 && y[6] == 0));
 }
 
-TEST_CASE_TEMPLATE("gelu: an element's result does not depend on its place, and it may be computed in place",
-                   T, float, double) {
+TEST_CASE_TEMPLATE("gelu: an element's result does not depend on its place, and it may be computed in place", T, float,
+                   double) {
   std::vector<T> x;
   for (int i = 0; i < 37; ++i) x.push_back(T(0.4) * T(i - 18));
   for (std::int64_t n = 0; n <= 37; ++n) {

@@ -56,16 +56,14 @@ double worst_error(const Numbers& A, const Numbers& B, const std::vector<float>&
   double worst = 0;
   for (int64_t i = 0; i < A.m; ++i)
     for (int64_t j = 0; j < B.n; ++j) {
-      double sum = row == nullptr ? 0 : static_cast<double>((*row)[static_cast<std::size_t>(j)]),
-             size = std::abs(sum);
+      double sum = row == nullptr ? 0 : static_cast<double>((*row)[static_cast<std::size_t>(j)]), size = std::abs(sum);
       if (std::isinf(sum)) continue;
       for (int64_t p = 0; p < A.n; ++p) {
         const double x = static_cast<double>(A.at(i, p)) * static_cast<double>(B.at(p, j));
         sum += x, size += std::abs(x);
       }
       const double error = std::abs(sum - static_cast<double>(C[static_cast<std::size_t>(i * B.n + j)]));
-      const double allowed =
-          gemm_error(A.n) * static_cast<double>(std::numeric_limits<float>::epsilon()) * size;
+      const double allowed = gemm_error(A.n) * static_cast<double>(std::numeric_limits<float>::epsilon()) * size;
       if (!(error <= 0)) worst = std::max(worst, error / (allowed + lost));
       if (std::isnan(error)) return error;
     }
@@ -178,8 +176,8 @@ TEST_CASE("gemm_bf16: a matrix times one is that matrix, subnormal numbers, infi
 
 TEST_CASE("gemm_bf16: infinity and NaN spoil their own row or column, to the bit nothing else") {
   const float all_ones = std::bit_cast<float>(0xffffffffu), inf = std::numeric_limits<float>::infinity();
-  for (const float x : {inf, -inf, std::numeric_limits<float>::quiet_NaN(), all_ones,
-                        std::bit_cast<float>(0x7fffffffu), std::numeric_limits<float>::max(), 1e-40F})
+  for (const float x : {inf, -inf, std::numeric_limits<float>::quiet_NaN(), all_ones, std::bit_cast<float>(0x7fffffffu),
+                        std::numeric_limits<float>::max(), 1e-40F})
     for (bool turned : {false, true}) {
       CAPTURE(x);
       Numbers A(121, 150, turned), B(150, 125, turned);
@@ -214,13 +212,12 @@ TEST_CASE("gemm_bf16: the same bits for a part, however it lies") {
   CHECK(same_bits(product(turned, B), whole));
 
   std::vector<float> part(static_cast<std::size_t>(90 * 127));
-  gemm<float>(90, 127, 420, A.data.data() + 11 * A.row, A.row, A.col, B.data.data() + 7, B.row, B.col,
-              part.data(), 127);
+  gemm<float>(90, 127, 420, A.data.data() + 11 * A.row, A.row, A.col, B.data.data() + 7, B.row, B.col, part.data(),
+              127);
   bool ok = true;
   for (int64_t i = 0; i < 90; ++i)
     for (int64_t j = 0; j < 127; ++j)
-      ok = ok && part[static_cast<std::size_t>(i * 127 + j)] ==
-                     whole[static_cast<std::size_t>((i + 11) * 210 + j + 7)];
+      ok = ok && part[static_cast<std::size_t>(i * 127 + j)] == whole[static_cast<std::size_t>((i + 11) * 210 + j + 7)];
   CHECK(ok);
 }
 

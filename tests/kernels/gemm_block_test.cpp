@@ -21,10 +21,7 @@ TEST_CASE_TEMPLATE("block: every layout and size, added to nothing, to C and to 
         double worst = 0;
         for (int64_t i = 0; i < m; ++i) {
           for (int64_t j = 0; j < n; ++j) {
-            double want = onto == 0   ? 0
-                          : onto == 1 ? 0.5
-                                      : static_cast<double>(row.at(0, j)),
-                   size = std::abs(want);
+            double want = onto == 0 ? 0 : onto == 1 ? 0.5 : static_cast<double>(row.at(0, j)), size = std::abs(want);
             for (int64_t p = 0; p < k; ++p) {
               const double product = static_cast<double>(A.at(i, p)) * static_cast<double>(B.at(p, j));
               want += product, size += std::abs(product);

@@ -26,12 +26,12 @@ TEST_CASE_TEMPLATE("gemm_batch: each product is the one gemm gives", T, float, d
         b_at.push_back(b / 2 * k * B.row);        // two share one
       }
       std::vector<T> C(static_cast<std::size_t>(batch * m * n), T(0.25)), one = C;
-      gemm_batch(batch, m, n, k, A.data(), a_at.data(), A.row, A.col, B.data(), b_at.data(), B.row, B.col,
-                 C.data(), accumulate);
+      gemm_batch(batch, m, n, k, A.data(), a_at.data(), A.row, A.col, B.data(), b_at.data(), B.row, B.col, C.data(),
+                 accumulate);
       for (int64_t b = 0; b < batch; ++b) {
         const auto i = static_cast<std::size_t>(b);
-        gemm(m, n, k, A.data() + a_at[i], A.row, A.col, B.data() + b_at[i], B.row, B.col,
-             one.data() + b * m * n, n, accumulate);
+        gemm(m, n, k, A.data() + a_at[i], A.row, A.col, B.data() + b_at[i], B.row, B.col, one.data() + b * m * n, n,
+             accumulate);
       }
       CHECK(C == one);
     }
@@ -54,29 +54,27 @@ TEST_CASE_TEMPLATE("gemm_row: the row is what the product is added to", T, float
     CHECK(C[static_cast<std::size_t>(n)] == T(9));  // nothing between the rows
     CHECK(C == filled);
     gemm<T>(m, n, k, A.data(), A.row, A.col, B.data(), B.row, B.col, plain.data(), c_row);
-    gemm_row<T>(m, n, k, A.data(), A.row, A.col, B.data(), B.row, B.col, static_cast<const T*>(nullptr),
-                none.data(), c_row);
+    gemm_row<T>(m, n, k, A.data(), A.row, A.col, B.data(), B.row, B.col, static_cast<const T*>(nullptr), none.data(),
+                c_row);
     CHECK(none == plain);
   }
 }
 
 TEST_CASE_TEMPLATE("ladder: every rung agrees with the one before", T, float, double) {
-  for (const auto& of :
-       Sizes<3>{{1, 1, 1}, {5, 7, 3}, {13, 33, 257}, {64, 64, 64}, {50, 530, 130}, {31, 9, 600}}) {
+  for (const auto& of : Sizes<3>{{1, 1, 1}, {5, 7, 3}, {13, 33, 257}, {64, 64, 64}, {50, 530, 130}, {31, 9, 600}}) {
     const int64_t m = of[0], n = of[1], k = of[2];
     const Factor<T> A(m, k, Layout::rows), B(k, n, Layout::rows);
     const auto size = static_cast<std::size_t>(m * n);
     std::vector<T> sizes(size), rung(size), before(size);
     for (int64_t i = 0; i < m; ++i)
       for (int64_t p = 0; p < k; ++p)
-        for (int64_t j = 0; j < n; ++j)
-          sizes[static_cast<std::size_t>(i * n + j)] += std::abs(A.at(i, p) * B.at(p, j));
+        for (int64_t j = 0; j < n; ++j) sizes[static_cast<std::size_t>(i * n + j)] += std::abs(A.at(i, p) * B.at(p, j));
     // Two sums of k products in different orders, each off by at most (k + 1) / 2 epsilon of what was summed.
     const auto agrees = [&] {
       bool ok = true;
       for (std::size_t i = 0; i < size; ++i)
-        ok = ok && std::abs(rung[i] - before[i]) <=
-                       static_cast<T>(k + 2) * std::numeric_limits<T>::epsilon() * sizes[i];
+        ok =
+            ok && std::abs(rung[i] - before[i]) <= static_cast<T>(k + 2) * std::numeric_limits<T>::epsilon() * sizes[i];
       before = rung;
       return ok;
     };

@@ -10,8 +10,7 @@ using namespace gemm_test;
 
 TEST_CASE_TEMPLATE("pack: lines of every layout lie side by side, zeros behind them", T, float, double) {
   for (Layout layout : all_layouts)
-    for (const auto& of :
-         Sizes<3>{{1, 1, 1}, {5, 8, 3}, {16, 16, 16}, {17, 32, 21}, {32, 32, 40}, {3, 3, 50}}) {
+    for (const auto& of : Sizes<3>{{1, 1, 1}, {5, 8, 3}, {16, 16, 16}, {17, 32, 21}, {32, 32, 40}, {3, 3, 50}}) {
       const int64_t count = of[0], width = of[1], depth = of[2];
       const Factor<T> A(count, depth, layout);
       std::vector<T> to(static_cast<std::size_t>(width * depth + 1), T(-7));

@@ -15,13 +15,10 @@ namespace gemm_test {
 using namespace tapehead::kernels;
 using std::int64_t;
 
-template <class T>
-inline constexpr T infinity = std::numeric_limits<T>::infinity();
-template <class T>
-inline constexpr T not_a_number = std::numeric_limits<T>::quiet_NaN();
+template <class T> inline constexpr T infinity = std::numeric_limits<T>::infinity();
+template <class T> inline constexpr T not_a_number = std::numeric_limits<T>::quiet_NaN();
 
-template <std::size_t N>
-using Sizes = std::vector<std::array<int64_t, N>>;
+template <std::size_t N> using Sizes = std::vector<std::array<int64_t, N>>;
 
 /// The next of a fixed sequence of numbers in (-1, 1).
 inline double next() {
@@ -32,19 +29,16 @@ inline double next() {
 
 /// How a matrix lies in memory.
 enum class Layout { rows, columns, padded, one_row, one_column, one_number, reversed, every_other };
-inline constexpr Layout all_layouts[] = {Layout::rows,     Layout::columns,    Layout::padded,
-                                         Layout::one_row,  Layout::one_column, Layout::one_number,
-                                         Layout::reversed, Layout::every_other};
+inline constexpr Layout all_layouts[] = {Layout::rows,       Layout::columns,    Layout::padded,   Layout::one_row,
+                                         Layout::one_column, Layout::one_number, Layout::reversed, Layout::every_other};
 
 /// A factor of a product: an m x n matrix of some layout, at any address that T allows, NaN wherever it has
 /// no elements.
-template <class T>
-struct Factor {
+template <class T> struct Factor {
   std::vector<T> memory;
   int64_t rows, cols, origin, row, col;
 
-  Factor(int64_t m, int64_t n, Layout layout, int64_t shift = 0)
-      : rows(m), cols(n), origin(shift), row(n), col(1) {
+  Factor(int64_t m, int64_t n, Layout layout, int64_t shift = 0) : rows(m), cols(n), origin(shift), row(n), col(1) {
     if (layout == Layout::columns) row = 1, col = m;
     if (layout == Layout::padded) row = n + 3;
     if (layout == Layout::one_row) row = 0;
@@ -52,8 +46,7 @@ struct Factor {
     if (layout == Layout::one_number) row = col = 0;
     if (layout == Layout::every_other) row = 2 * n + 1, col = 2;
     if (layout == Layout::reversed) row = -n, col = -1, origin += std::max<int64_t>(m * n - 1, 0);
-    const int64_t span =
-        std::abs(row) * std::max<int64_t>(m - 1, 0) + std::abs(col) * std::max<int64_t>(n - 1, 0) + 1;
+    const int64_t span = std::abs(row) * std::max<int64_t>(m - 1, 0) + std::abs(col) * std::max<int64_t>(n - 1, 0) + 1;
     memory.assign(static_cast<std::size_t>(shift + span), not_a_number<T>);
     for (int64_t i = 0; i < m; ++i)
       for (int64_t j = 0; j < n; ++j) at(i, j) = static_cast<T>(next());
@@ -71,14 +64,12 @@ struct Factor {
   }
 };
 
-template <class T>
-void multiply(const Factor<T>& A, const Factor<T>& B, T* C, int64_t c_row, bool accumulate = false) {
+template <class T> void multiply(const Factor<T>& A, const Factor<T>& B, T* C, int64_t c_row, bool accumulate = false) {
   gemm(A.rows, B.cols, A.cols, A.data(), A.row, A.col, B.data(), B.row, B.col, C, c_row, accumulate);
 }
 
 /// Equal as numbers, with the same sign of zero; NaN equals NaN.
-template <class T>
-bool same(T a, T b) {
+template <class T> bool same(T a, T b) {
   return std::isnan(a) ? std::isnan(b) : a == b && std::signbit(a) == std::signbit(b);
 }
 

@@ -30,8 +30,8 @@ namespace {
 /// within the bound that gemm.hpp states, and that nothing beside C was written. `shift` moves all three off
 /// alignment.
 template <class T>
-void check(int64_t m, int64_t n, int64_t k, Layout a = Layout::rows, Layout b = Layout::rows,
-           bool accumulate = false, int64_t shift = 0) {
+void check(int64_t m, int64_t n, int64_t k, Layout a = Layout::rows, Layout b = Layout::rows, bool accumulate = false,
+           int64_t shift = 0) {
   CAPTURE(m);
   CAPTURE(n);
   CAPTURE(k);
@@ -58,8 +58,7 @@ void check(int64_t m, int64_t n, int64_t k, Layout a = Layout::rows, Layout b = 
         sum += product, size += std::abs(product);
       }
       const double error = static_cast<double>(std::abs(sum - C[at]));
-      if (!(error <= 0))
-        worst = std::max(worst, error / static_cast<double>(size) / std::numeric_limits<T>::epsilon());
+      if (!(error <= 0)) worst = std::max(worst, error / static_cast<double>(size) / std::numeric_limits<T>::epsilon());
       if (std::isnan(error)) worst = infinity<double>;
     }
   for (std::size_t i = 0; i < C.size(); ++i) untouched = untouched && (inside[i] || C[i] == before[i]);
@@ -70,8 +69,7 @@ void check(int64_t m, int64_t n, int64_t k, Layout a = Layout::rows, Layout b = 
 }
 
 /// n numbers that end where a page begins which nobody may touch.
-template <class T>
-class Guarded {
+template <class T> class Guarded {
  public:
   explicit Guarded(int64_t n) : page_(static_cast<std::size_t>(sysconf(_SC_PAGESIZE))) {
     const std::size_t bytes = static_cast<std::size_t>(n) * sizeof(T);
@@ -109,16 +107,14 @@ TEST_CASE_TEMPLATE("gemm: every size around the edges of a tile", T, float, doub
 }
 
 TEST_CASE_TEMPLATE("gemm: sizes around the blocks of depth, columns and rows", T, float, double) {
-  for (int64_t k :
-       {gemm_depth - 1, gemm_depth, gemm_depth + 1, 2 * gemm_depth, 8 * gemm_depth, 9 * gemm_depth + 5}) {
+  for (int64_t k : {gemm_depth - 1, gemm_depth, gemm_depth + 1, 2 * gemm_depth, 8 * gemm_depth, 9 * gemm_depth + 5}) {
     check<T>(13, 37, k), check<T>(30, 5, k), check<T>(1, 19, k), check<T>(19, 1, k), check<T>(1, 1, k);
     check<T>(5, 6, k, Layout::rows, Layout::columns), check<T>(1, 19, k, Layout::rows, Layout::columns);
     check<T>(26, 40, k, Layout::columns, Layout::rows, true),
         check<T>(1, 1, k, Layout::every_other, Layout::rows, true);
   }
   for (int64_t n : {95, 96, 97, 255, 256, 257, 511, 512, 513, 1023, 1025, 1100}) {
-    check<T>(25, n, 3), check<T>(24, n, 3), check<T>(1, n, 5), check<T>(n, 1, 5),
-        check<T>(n, 1, 5, Layout::columns);
+    check<T>(25, n, 3), check<T>(24, n, 3), check<T>(1, n, 5), check<T>(n, 1, 5), check<T>(n, 1, 5, Layout::columns);
     check<T>(n, 9, 4, Layout::columns, Layout::columns);
   }
   check<T>(100, 130, 300), check<T>(257, 100, 258, Layout::columns, Layout::columns);
@@ -163,8 +159,7 @@ TEST_CASE_TEMPLATE("gemm: an element has the same bits on every path of vectors"
                                      {20, 0, 30, 33},
                                      {0, 40, m, 97}}) {
         const int64_t i = of[0], j = of[1], rows = of[2], cols = of[3];
-        gemm(rows, cols, k, A.data() + i * A.row, A.row, A.col, B.data() + j * B.col, B.row, B.col,
-             part.data(), cols);
+        gemm(rows, cols, k, A.data() + i * A.row, A.row, A.col, B.data() + j * B.col, B.row, B.col, part.data(), cols);
         bool ok = true;
         for (int64_t r = 0; r < rows; ++r)
           for (int64_t c = 0; c < cols; ++c)
@@ -191,10 +186,10 @@ TEST_CASE_TEMPLATE("gemm: nothing is read or written behind the end", T, float, 
     const Guarded<T> A(m * k), B(k * n), C(m * n);
     for (bool a_turned : {false, true})
       for (bool b_turned : {false, true}) {  // a fault ends the program: that these are reached is the test
-        gemm(m, n, k, A.data(), a_turned ? 1 : k, a_turned ? m : 1, B.data(), b_turned ? 1 : n,
-             b_turned ? k : 1, C.data(), n);
-        gemm(m, n, k, A.data(), a_turned ? 1 : k, a_turned ? m : 1, B.data(), b_turned ? 1 : n,
-             b_turned ? k : 1, C.data(), n, true);
+        gemm(m, n, k, A.data(), a_turned ? 1 : k, a_turned ? m : 1, B.data(), b_turned ? 1 : n, b_turned ? k : 1,
+             C.data(), n);
+        gemm(m, n, k, A.data(), a_turned ? 1 : k, a_turned ? m : 1, B.data(), b_turned ? 1 : n, b_turned ? k : 1,
+             C.data(), n, true);
         CHECK(std::isfinite(C.data()[m * n - 1]));
       }
   }
@@ -220,10 +215,9 @@ TEST_CASE_TEMPLATE("gemm: nothing to do, nothing to sum", T, float, double) {
 
 TEST_CASE_TEMPLATE("gemm: infinity, NaN, zero and subnormal spread as in plain loops", T, float, double) {
   const T tiny = std::numeric_limits<T>::denorm_min();
-  const T specials[] = {
-      infinity<T>, -infinity<T>, not_a_number<T>, T(0), T(-0.0), tiny, std::numeric_limits<T>::max()};
-  for (const auto& of : Sizes<3>{
-           {13, 37, 20}, {1, 37, 20}, {37, 1, 20}, {1, 1, 20}, {6, 8, 6}, {30, 130, 20}, {96, 90, 120}}) {
+  const T specials[] = {infinity<T>, -infinity<T>, not_a_number<T>, T(0), T(-0.0), tiny, std::numeric_limits<T>::max()};
+  for (const auto& of :
+       Sizes<3>{{13, 37, 20}, {1, 37, 20}, {37, 1, 20}, {1, 1, 20}, {6, 8, 6}, {30, 130, 20}, {96, 90, 120}}) {
     const int64_t m = of[0], n = of[1], k = of[2];
     for (Layout layout : {Layout::rows, Layout::columns, Layout::every_other})
       for (T x : specials)
@@ -258,8 +252,7 @@ TEST_CASE_TEMPLATE("gemm: infinity, NaN, zero and subnormal spread as in plain l
 }
 
 TEST_CASE_TEMPLATE("gemm: the same bits for any number of threads", T, float, double) {
-  for (const auto& of :
-       Sizes<3>{{300, 310, 320}, {1000, 40, 200}, {13, 2000, 300}, {1, 3000, 700}, {2500, 1, 900}}) {
+  for (const auto& of : Sizes<3>{{300, 310, 320}, {1000, 40, 200}, {13, 2000, 300}, {1, 3000, 700}, {2500, 1, 900}}) {
     const int64_t m = of[0], n = of[1], k = of[2];
     const Factor<T> A(m, k, Layout::rows), B(k, n, Layout::rows);
     std::vector<T> one(static_cast<std::size_t>(m * n)), many(one.size());

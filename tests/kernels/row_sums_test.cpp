@@ -32,8 +32,7 @@ TEST_CASE_TEMPLATE("row sums: for_each_place writes every element and nothing be
     std::vector<T> x(static_cast<std::size_t>(n + 1), T(0.1)), y(x.size(), T(-7));
     for_each_place(n, [from = x.data(), to = y.data()](auto at) { at.put(to, at(from) * 3.0 + 1.0); });
     for (int64_t i = 0; i < n; ++i)
-      CHECK(y[static_cast<std::size_t>(i)] ==
-            doctest::Approx(static_cast<double>(T(0.1)) * 3.0 + 1.0).epsilon(1e-7));
+      CHECK(y[static_cast<std::size_t>(i)] == doctest::Approx(static_cast<double>(T(0.1)) * 3.0 + 1.0).epsilon(1e-7));
     CHECK(y.back() == T(-7));
   }
 }

@@ -15,29 +15,22 @@ using std::int64_t;
 
 namespace {
 
-template <class T>
-constexpr T inf = std::numeric_limits<T>::infinity();
-template <class T>
-constexpr T quiet_nan = std::numeric_limits<T>::quiet_NaN();
+template <class T> constexpr T inf = std::numeric_limits<T>::infinity();
+template <class T> constexpr T quiet_nan = std::numeric_limits<T>::quiet_NaN();
 
 using Wide = long double;
 using Row = std::vector<Wide>;
 
 /// Numbers in (-2, 2) that do not repeat.
-template <class T>
-std::vector<T> numbers(int64_t n, double seed) {
+template <class T> std::vector<T> numbers(int64_t n, double seed) {
   std::vector<T> x;
   for (int64_t i = 0; i < n; ++i)
     x.push_back(static_cast<T>(2 * std::sin(seed + 1.7 * static_cast<double>(i * i + i))));
   return x;
 }
-template <class T>
-Row wide(const std::vector<T>& x) {
-  return Row(x.begin(), x.end());
-}
+template <class T> Row wide(const std::vector<T>& x) { return Row(x.begin(), x.end()); }
 
-template <class F>
-Wide sum(const Row& x, const F& f) {
+template <class F> Wide sum(const Row& x, const F& f) {
   Wide total = 0;
   for (std::size_t i = 0; i < x.size(); ++i) total += f(i);
   return total;
@@ -61,8 +54,7 @@ struct Normalised {
   Row hat;
 };
 
-template <class T>
-void compare(const Row& expected, const std::vector<T>& y) {
+template <class T> void compare(const Row& expected, const std::vector<T>& y) {
   CHECK(y.front() == T(-7));
   CHECK(y.back() == T(-7));
   Wide worst = 0;  // some twenty roundings; exp's result is off by its own and the argument's
@@ -71,8 +63,7 @@ void compare(const Row& expected, const std::vector<T>& y) {
   CHECK(worst <= 20 * std::numeric_limits<T>::epsilon());
 }
 /// Runs f(where to write) at an address that is off by one element, and compares; nothing behind may change.
-template <class T, class F>
-void check(const Row& expected, const F& f) {
+template <class T, class F> void check(const Row& expected, const F& f) {
   std::vector<T> y(expected.size() + 2, T(-7));
   f(y.data() + 1);
   compare(expected, y);
@@ -83,8 +74,7 @@ void check(const Row& expected, const F& f) {
 TEST_CASE_TEMPLATE("rows: softmax and norms of every length, there and back", T, float, double) {
   for (int64_t n = 1; n < 70; ++n) {
     CAPTURE(n);
-    const auto x = numbers<T>(n, 0.3), dy = numbers<T>(n, 1.1), w = numbers<T>(n, 2.9),
-               b = numbers<T>(n, 4.2);
+    const auto x = numbers<T>(n, 0.3), dy = numbers<T>(n, 1.1), w = numbers<T>(n, 2.9), b = numbers<T>(n, 4.2);
     const Row X = wide(x), DY = wide(dy);
     const Row A = softmax(X);
     check<T>(A, [&](T* y) { softmax_row(n, x.data(), y, false); });
@@ -111,8 +101,7 @@ TEST_CASE_TEMPLATE("rows: softmax and norms of every length, there and back", T,
           db.push_back(0.5L + DY[i]);
         }
         const T* weight = weighted ? w.data() : nullptr;
-        if (n == 1 && centred)
-          continue;  // x - mean x is 0, and all that is left is a rounding error times 1/√ε
+        if (n == 1 && centred) continue;  // x - mean x is 0, and all that is left is a rounding error times 1/√ε
         check<T>(y, [&](T* to) { norm_row(n, x.data(), weight, b.data(), double(eps), centred, to); });
         const auto pull = [&](T* to_x, double* to_w, double* to_b) {
           norm_pull_row(n, x.data(), dy.data(), weight, double(eps), centred, to_x, to_w, to_b);
@@ -161,8 +150,7 @@ TEST_CASE_TEMPLATE("rows: infinity, NaN and subnormal numbers", T, float, double
   }
 }
 
-TEST_CASE_TEMPLATE("rows: any NaN gives NaN, beside infinities and in rows of nothing but NaN too", T, float,
-                   double) {
+TEST_CASE_TEMPLATE("rows: any NaN gives NaN, beside infinities and in rows of nothing but NaN too", T, float, double) {
   const T nan = quiet_nan<T>, far = inf<T>;
   for (int64_t n : {2, 15, 16, 17, 40})
     for (T other : {nan, -far, far, T(1), std::numeric_limits<T>::lowest()})
@@ -195,6 +183,5 @@ TEST_CASE_TEMPLATE("rows: the logarithm of a sum survives beside large numbers",
   const T large = sizeof(T) == 4 ? T(1e17) : T(1e300);
   const std::vector<T> x{large, large};
   const auto total = sum_exp_row<T>(2, x.data());
-  CHECK((static_cast<double>(total.max) - static_cast<double>(x[0])) + total.log ==
-        doctest::Approx(std::log(2.0)));
+  CHECK((static_cast<double>(total.max) - static_cast<double>(x[0])) + total.log == doctest::Approx(std::log(2.0)));
 }

@@ -5,8 +5,8 @@
 using namespace tapehead;
 
 TEST_CASE("utf8: characters of one to four bytes, and what is none") {
-  for (const char* good : {"", "a", "\x7f", "\u0080", "\u07ff", "\u0800", "\ud7ff", "\ue000", "\uffff",
-                           "\U00010000", "\U0010ffff", "ä→𝄞"})
+  for (const char* good :
+       {"", "a", "\x7f", "\u0080", "\u07ff", "\u0800", "\ud7ff", "\ue000", "\uffff", "\U00010000", "\U0010ffff", "ä→𝄞"})
     CHECK(detail::is_utf8(good));
   for (const char* bad :
        {"\x80", "\xbf", "\xc0\x80", "\xc1\xbf", "\xc2", "\xc2 ", "\xe0\x9f\xbf", "\xe2\x86", "\xed\xa0\x80",

@@ -11,8 +11,7 @@ using namespace tapehead::kernels;
 using std::int64_t;
 
 namespace {
-template <class T>
-Vec<T> counted(T first) {
+template <class T> Vec<T> counted(T first) {
   T x[lanes<T>];
   for (int i = 0; i < lanes<T>; ++i) x[i] = first + static_cast<T>(i);
   return load(x);
@@ -50,9 +49,8 @@ TEST_CASE_TEMPLATE("vec: arithmetic, comparisons and choice lane by lane", T, fl
   CHECK((abs(-a)[0] == 1 && copysign(a, -b)[0] == -1));
 }
 
-TEST_CASE_TEMPLATE(
-    "vec: rounding is to even and keeps the sign of zero; powers of two reach subnormal numbers", T, float,
-    double) {
+TEST_CASE_TEMPLATE("vec: rounding is to even and keeps the sign of zero; powers of two reach subnormal numbers", T,
+                   float, double) {
   for (T x : {T(0.5), T(1.5), T(2.5), T(-0.5), T(-0.2), T(1e30), T(-7.7), T(0)}) {
     const T y = round_nearest(Vec<T>(x))[0];
     CHECK(y == std::nearbyint(x));

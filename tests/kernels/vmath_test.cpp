@@ -16,14 +16,11 @@ using namespace tapehead::kernels;
 
 namespace {
 
-template <class T>
-constexpr T inf = std::numeric_limits<T>::infinity();
-template <class T>
-constexpr T quiet_nan = std::numeric_limits<T>::quiet_NaN();
+template <class T> constexpr T inf = std::numeric_limits<T>::infinity();
+template <class T> constexpr T quiet_nan = std::numeric_limits<T>::quiet_NaN();
 
 /// Equal as values and in the sign of zero; NaN equals NaN.
-template <class T>
-bool same(T a, T b) {
+template <class T> bool same(T a, T b) {
   return std::isnan(a) ? std::isnan(b) : a == b && std::signbit(a) == std::signbit(b);
 }
 
@@ -36,8 +33,7 @@ std::uint64_t next_pattern() {
 double next_uniform() { return static_cast<double>(next_pattern() >> 11) * 0x1p-53; }
 
 /// The size of the last place of T near r, or of a subnormal.
-template <class T, class R>
-R ulp(R r) {
+template <class T, class R> R ulp(R r) {
   const int digits = std::numeric_limits<T>::digits;
   int e = 0;
   std::frexp(std::abs(r), &e);
@@ -45,8 +41,7 @@ R ulp(R r) {
 }
 
 /// A function under test: in T, and in a wider type R that serves as the truth.
-template <class T, class R>
-struct Function {
+template <class T, class R> struct Function {
   const char* name;
   void (*ours)(std::int64_t, const T*, T*);
   R (*truth)(R);
@@ -54,19 +49,12 @@ struct Function {
   double lo, hi;  ///< where it is neither constant nor infinite
 };
 
-template <class R>
-R logistic(R x) {
-  return x < 0 ? std::exp(x) / (1 + std::exp(x)) : 1 / (1 + std::exp(-x));
-}
+template <class R> R logistic(R x) { return x < 0 ? std::exp(x) / (1 + std::exp(x)) : 1 / (1 + std::exp(-x)); }
 
 /// x Φ(x); its limit, 0, at -∞.
-template <class R>
-R normal_gate(R x) {
-  return x == -inf<R> ? -R(0) : x / 2 * std::erfc(-x / std::sqrt(R(2)));
-}
+template <class R> R normal_gate(R x) { return x == -inf<R> ? -R(0) : x / 2 * std::erfc(-x / std::sqrt(R(2))); }
 
-template <class T, class R>
-std::vector<Function<T, R>> functions() {
+template <class T, class R> std::vector<Function<T, R>> functions() {
   const bool f = sizeof(T) == 4;
   const double e = f ? 100 : 750;
   return {
@@ -83,22 +71,19 @@ std::vector<Function<T, R>> functions() {
 
 /// Half of the arguments are drawn where the function is interesting, a quarter around 0 at every scale, a
 /// quarter from all bit patterns: NaN, infinities, subnormals.
-template <class T>
-T draw(int i, double lo, double hi) {
+template <class T> T draw(int i, double lo, double hi) {
   if (i % 4 == 0) {
     const auto pattern = next_pattern();
     T x;
     std::memcpy(&x, &pattern, sizeof x);
     return x;
   }
-  if (i % 4 == 1)
-    return static_cast<T>(std::ldexp(2 * next_uniform() - 1, -static_cast<int>(next_pattern() % 64)));
+  if (i % 4 == 1) return static_cast<T>(std::ldexp(2 * next_uniform() - 1, -static_cast<int>(next_pattern() % 64)));
   return static_cast<T>(lo + (hi - lo) * next_uniform());
 }
 
 /// The largest error over `count` arguments in ulps; infinite where a special value or a sign is wrong.
-template <class T, class R>
-double largest_error(const Function<T, R>& f, int count) {
+template <class T, class R> double largest_error(const Function<T, R>& f, int count) {
   double worst = 0;
   std::vector<T> x(1000), y(1000);
   for (int done = 0; done < count; done += 1000) {
@@ -116,21 +101,18 @@ double largest_error(const Function<T, R>& f, int count) {
   return worst;
 }
 
-template <class T, class R>
-void check_bounds(int count) {
+template <class T, class R> void check_bounds(int count) {
   for (const auto& f : functions<T, R>()) {
     CAPTURE(f.name);
     const double worst = largest_error(f, count);
     const std::string name = (sizeof(T) == 4 ? "float " : "double ") + std::string(f.name);
     MESSAGE(name, ": ", worst, " ulp, bound ", f.max_ulp);
     CHECK(worst <= f.max_ulp);
-    CHECK(worst >
-          0.4);  // nothing rounds better than half an ulp: a smaller figure means nothing was measured
+    CHECK(worst > 0.4);  // nothing rounds better than half an ulp: a smaller figure means nothing was measured
   }
 }
 
-template <class T>
-T apply(void (*f)(std::int64_t, const T*, T*), T x) {
+template <class T> T apply(void (*f)(std::int64_t, const T*, T*), T x) {
   T y;
   f(1, &x, &y);
   return y;
@@ -167,8 +149,8 @@ TEST_CASE_TEMPLATE("vec: across the lanes", T, float, double) {
 
 TEST_CASE_TEMPLATE("vec: rounding, signs, choice", T, float, double) {
   const T big = sizeof(T) == 4 ? T(8388608) : T(4503599627370496);
-  for (T x : {T(0.5), T(1.5), T(2.5), T(0.49), T(-0.3), T(-0.0), T(-2.5), T(1e30), big - T(0.5),
-              big / 2 - T(0.25), T(-1e9), inf<T>, -inf<T>, quiet_nan<T>}) {
+  for (T x : {T(0.5), T(1.5), T(2.5), T(0.49), T(-0.3), T(-0.0), T(-2.5), T(1e30), big - T(0.5), big / 2 - T(0.25),
+              T(-1e9), inf<T>, -inf<T>, quiet_nan<T>}) {
     CAPTURE(x);
     CHECK(same(round_nearest(Vec<T>(x))[lanes<T> - 1], std::nearbyint(x)));
   }
@@ -259,8 +241,7 @@ TEST_CASE_TEMPLATE("vmath: a value depends neither on its place nor on its neigh
         f.ours(count, x.data() + from, y.data());
         bool ok = y[static_cast<std::size_t>(count)] == T(-7);  // nothing is written behind the end
         for (std::int64_t i = 0; i < count; ++i)
-          ok = ok &&
-               same(y[static_cast<std::size_t>(i)], apply(f.ours, x[static_cast<std::size_t>(from + i)]));
+          ok = ok && same(y[static_cast<std::size_t>(i)], apply(f.ours, x[static_cast<std::size_t>(from + i)]));
         CHECK(ok);
       }
     std::vector<T> in_place = x;

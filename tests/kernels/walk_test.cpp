@@ -17,8 +17,7 @@ namespace {
 
 /// A walk over arrays of one element type, whose strides are given in elements.
 template <class T>
-Walk walk_of(const std::vector<int64_t>& sizes,
-             const std::vector<std::pair<const T*, std::vector<int64_t>>>& arrays) {
+Walk walk_of(const std::vector<int64_t>& sizes, const std::vector<std::pair<const T*, std::vector<int64_t>>>& arrays) {
   Walk w;
   w.rank = static_cast<int>(sizes.size());
   for (std::size_t axis = 0; axis < sizes.size(); ++axis) w.sizes[axis] = sizes[axis];
@@ -87,8 +86,7 @@ TEST_CASE("walk: broadcast, transposed, reversed and gapped operands, in rows of
            {Layout{{n, 1}, {0, 1}, 0, 0}, Layout{{1, m}, {0, 0}, 0, 0}, Layout{{2 * n, 2}, {0, -1}, 0, n - 1},
             Layout{{0, 0}, {0, 1}, 3 % (m * n), 0}, Layout{{-n, 1}, {0, 1}, (m - 1) * n, 0}}) {
         int calls = 0;
-        walk(walk_of<float>({m, n},
-                            {{c.data(), {n, 1}}, {a.data() + l.a_first, l.a}, {b.data() + l.b_first, l.b}}),
+        walk(walk_of<float>({m, n}, {{c.data(), {n, 1}}, {a.data() + l.a_first, l.a}, {b.data() + l.b_first, l.b}}),
              subtract, &calls);
         bool good = true;
         for (int64_t i = 0; i < m; ++i)
@@ -116,14 +114,13 @@ TEST_CASE("walk: neighbouring axes that are stored one after the other become on
   const auto a = numbers(24);
   std::vector<float> c(24);
   int calls = 0;
-  const Walk w = walk_of<float>(
-      {2, 3, 1, 4}, {{c.data(), {12, 4, 4, 1}}, {a.data(), {12, 4, 9, 1}}, {a.data(), {12, 4, 0, 1}}});
+  const Walk w =
+      walk_of<float>({2, 3, 1, 4}, {{c.data(), {12, 4, 4, 1}}, {a.data(), {12, 4, 9, 1}}, {a.data(), {12, 4, 0, 1}}});
   walk(w, subtract, &calls);
   CHECK(calls == 1);
 }
 
-TEST_CASE_TEMPLATE("copy: elements of 1, 4 and 8 bytes, to and from any strides", T, unsigned char, float,
-                   double) {
+TEST_CASE_TEMPLATE("copy: elements of 1, 4 and 8 bytes, to and from any strides", T, unsigned char, float, double) {
   std::vector<T> from(60), to(60, T(0));
   for (std::size_t i = 0; i < from.size(); ++i) from[i] = static_cast<T>(i + 1);
   copy(walk_of<T>({3, 4, 5}, {{to.data(), {1, 3, 12}}, {from.data(), {20, 5, 1}}}));  // axes reversed

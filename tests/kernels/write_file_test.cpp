@@ -94,9 +94,8 @@ TEST_CASE("write_file: only a regular file is replaced") {
     }
     fs::create_symlink("b", folder.path("a"));
     fs::create_symlink("a", folder.path("b"));
-    CHECK(message<FileError>([&] {
-            each.save(folder.path("a"));
-          }).find("Too many levels of symbolic links") != std::string::npos);
+    CHECK(message<FileError>([&] { each.save(folder.path("a")); }).find("Too many levels of symbolic links") !=
+          std::string::npos);
     const std::string nul = folder.path("x\0y"s);
     CHECK(message<FileError>([&] { each.save(nul); }).find("a path cannot contain a NUL character") !=
           std::string::npos);
@@ -112,7 +111,6 @@ TEST_CASE("write_file: a file that may not be written is left as it is") {
   const Folder folder;
   const std::string path = folder.write("x", "old");
   chmod(path.c_str(), 0444);
-  CHECK(message<FileError>([&] { save_npy(path, scalar(1.0)); }).find("Permission denied") !=
-        std::string::npos);
+  CHECK(message<FileError>([&] { save_npy(path, scalar(1.0)); }).find("Permission denied") != std::string::npos);
   CHECK(testing::read_bytes(path) == "old"sv);
 }

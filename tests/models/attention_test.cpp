@@ -19,14 +19,11 @@ TEST_CASE("nn: multi-head attention is attention head by head") {
   const auto x = randn({2, 5, 12});
   for (std::int64_t kv_heads : {0, 1, 2, 4})
     for (bool causal : {false, true}) {
-      const nn::MultiHeadAttention<double> attn(12, rng,
-                                                {.heads = 4, .kv_heads = kv_heads, .causal = causal});
+      const nn::MultiHeadAttention<double> attn(12, rng, {.heads = 4, .kv_heads = kv_heads, .causal = causal});
       const std::int64_t group = kv_heads == 0 ? 1 : 4 / kv_heads;
       std::vector<Tensor<double>> heads;
       for (std::int64_t head = 0; head < 4; ++head) {
-        const auto part = [](const Tensor<double>& y, std::int64_t i) {
-          return slice(y, -1, 3 * i, 3 * i + 3);
-        };
+        const auto part = [](const Tensor<double>& y, std::int64_t i) { return slice(y, -1, 3 * i, 3 * i + 3); };
         heads.push_back(attention(part(attn.q_proj(x), head), part(attn.k_proj(x), head / group),
                                   part(attn.v_proj(x), head / group), {.causal = causal})
                             .out);
@@ -80,8 +77,8 @@ TEST_CASE("nn: rope sees distances alone; QK-norm does not see the size of queri
   CHECK_FALSE(close(plain(x), attn(x)));
   CHECK_GRADIENTS(attn, randn({4, 8}));
 
-  nn::MultiHeadAttention<double> normed(
-      8, rng, {.heads = 2, .causal = true, .bias = false, .rope = true, .qk_norm = true});
+  nn::MultiHeadAttention<double> normed(8, rng,
+                                        {.heads = 2, .causal = true, .bias = false, .rope = true, .qk_norm = true});
   const auto before = normed(x);
   normed.q_proj.weight = normed.q_proj.weight * 1000, normed.k_proj.weight = normed.k_proj.weight * 1000;
   CHECK(allclose(normed(x), before, 1e-4, 1e-4));  // ε in the norm is what is left of the size
@@ -115,18 +112,16 @@ TEST_CASE("nn: a sink takes weight and gives no value") {
 TEST_CASE("nn: decoding with a cache gives the rows of the whole sequence") {
   TorchRandom rng(2);
   const auto x = randn({2, 7, 8});
-  for (const nn::HeadOptions& o : std::vector<nn::HeadOptions>{
-           {.heads = 4, .causal = true},
-           {.heads = 4, .kv_heads = 2, .causal = true, .rope = true, .qk_norm = true},
-           {.heads = 2, .kv_heads = 1, .causal = true, .rope = true, .sinks = true}}) {
+  for (const nn::HeadOptions& o :
+       std::vector<nn::HeadOptions>{{.heads = 4, .causal = true},
+                                    {.heads = 4, .kv_heads = 2, .causal = true, .rope = true, .qk_norm = true},
+                                    {.heads = 2, .kv_heads = 1, .causal = true, .rope = true, .sinks = true}}) {
     const auto attn = with_random_parameters(nn::MultiHeadAttention<double>(8, rng, o));
     const auto whole = attn(x);
-    for (const auto& cuts :
-         std::vector<std::vector<std::int64_t>>{{7}, {1, 1, 1, 1, 1, 1, 1}, {3, 1, 3}, {5, 2}}) {
+    for (const auto& cuts : std::vector<std::vector<std::int64_t>>{{7}, {1, 1, 1, 1, 1, 1, 1}, {3, 1, 3}, {5, 2}}) {
       auto cache = attn.make_cache({2}, 7);
       std::vector<Tensor<double>> out;
-      for (std::int64_t n : cuts)
-        out.push_back(attn.decode(slice(x, 1, cache.length(), cache.length() + n), cache));
+      for (std::int64_t n : cuts) out.push_back(attn.decode(slice(x, 1, cache.length(), cache.length() + n), cache));
       CHECK(close(cat(out, 1), whole));
     }
   }
@@ -147,13 +142,10 @@ TEST_CASE("nn: heads that do not fit are refused") {
         "[nothing was thrown]"sv);
   CHECK(message<ShapeError>([&] { nn::MultiHeadAttention<float>(12, rng, {.heads = 4}, -2); }) !=
         "[nothing was thrown]"sv);
-  CHECK(message<ShapeError>([&] { nn::SelfAttention<float>(12, rng, {.d_k = -2}); }) !=
-        "[nothing was thrown]"sv);
-  CHECK(
-      message<ShapeError>([&] {
-        nn::split_heads(zeros<float>({3, 4}), 3);
-      }) ==
-      "attention: an input (3, 4) for 3 heads; it must be (…, L, width), the width a multiple of the heads"sv);
+  CHECK(message<ShapeError>([&] { nn::SelfAttention<float>(12, rng, {.d_k = -2}); }) != "[nothing was thrown]"sv);
+  CHECK(message<ShapeError>([&] {
+          nn::split_heads(zeros<float>({3, 4}), 3);
+        }) == "attention: an input (3, 4) for 3 heads; it must be (…, L, width), the width a multiple of the heads"sv);
   CHECK(message<ShapeError>([&] { nn::MultiHeadAttention<float>(9, rng, {.heads = 3, .rope = true}); }) ==
         "MultiHeadAttention: heads of width 9 / 3 = 3; rope rotates pairs, so it must be even"sv);
 }
@@ -183,8 +175,8 @@ TEST_CASE("nn: every implementation gives the same, chosen by name in one line")
         for (std::size_t i = 0; i < eager.size(); ++i) CHECK(allclose(other[i], eager[i], 1e-12, 1e-12));
       }
     }
-  nn::GPT<double> model(
-      {.vocabulary = 9, .block = 6, .layers = 2, .width = 8, .blocks = {.attention = {.heads = 2}}}, rng);
+  nn::GPT<double> model({.vocabulary = 9, .block = 6, .layers = 2, .width = 8, .blocks = {.attention = {.heads = 2}}},
+                        rng);
   nn::set_implementation(model, "flash_attention_2");
   CHECK(model.h[1].attn.options.implementation == nn::Implementation::flash);
   model(Tensor<std::int64_t>{1, 2, 3});

@@ -14,8 +14,7 @@ using testing::message;
 
 namespace {
 
-template <class T>
-nn::GPT<T> tiny(TorchRandom& rng, std::int64_t block = 0) {
+template <class T> nn::GPT<T> tiny(TorchRandom& rng, std::int64_t block = 0) {
   return {{.vocabulary = 6,
            .block = block,
            .layers = 1,
@@ -23,8 +22,7 @@ nn::GPT<T> tiny(TorchRandom& rng, std::int64_t block = 0) {
            .blocks = {.attention = {.heads = 2, .rope = block == 0}}},
           rng};
 }
-constexpr double inf = std::numeric_limits<double>::infinity(),
-                 not_a_number = std::numeric_limits<double>::quiet_NaN();
+constexpr double inf = std::numeric_limits<double>::infinity(), not_a_number = std::numeric_limits<double>::quiet_NaN();
 
 }  // namespace
 
@@ -48,8 +46,7 @@ TEST_CASE("generate: greedy, drawn, and from the k likeliest") {
   // Drawn as often as softmax says: 4,000 draws, four standard deviations.
   const auto p = softmax(select(model(prompt[0]), 0, -1) / 1.5, -1);
   std::vector<double> count(6, 0);
-  const auto many =
-      nn::generate(model, broadcast_to(prompt[0], {4000, 2}), 1, {.temperature = 1.5, .generator = &a});
+  const auto many = nn::generate(model, broadcast_to(prompt[0], {4000, 2}), 1, {.temperature = 1.5, .generator = &a});
   for (std::int64_t token : select(many, 1, 2).to_vector()) ++count[static_cast<std::size_t>(token)];
   for (std::int64_t t = 0; t < 6; ++t) {
     const double q = p.at({t});
@@ -57,16 +54,16 @@ TEST_CASE("generate: greedy, drawn, and from the k likeliest") {
   }
 }
 
-TEST_CASE_TEMPLATE("generate: logits that choose no token are refused, with the step and the sequence", T,
-                   float, double) {
+TEST_CASE_TEMPLATE("generate: logits that choose no token are refused, with the step and the sequence", T, float,
+                   double) {
   TorchRandom rng(2);
   const Tensor<std::int64_t> prompt{{1, 2}, {3, 3}};
   for (double temperature : {0.0, 1.5})
     for (double bad : {not_a_number, inf, -inf}) {
       auto model = tiny<T>(rng);
       model.lm_head->weight = full<T>({6, 8}, static_cast<T>(bad));
-      const auto text = message<ValueError>(
-          [&] { nn::generate(model, prompt, 3, {.temperature = temperature, .generator = &rng}); });
+      const auto text =
+          message<ValueError>([&] { nn::generate(model, prompt, 3, {.temperature = temperature, .generator = &rng}); });
       CAPTURE(text);
       CHECK(text.starts_with("generate: step 1, sequence 0: "));
     }
@@ -99,19 +96,15 @@ TEST_CASE("generate: every option and length is checked before any work is done"
   const auto refusal = [&](const nn::GPT<float>& m, std::int64_t n, const nn::GenerateOptions& o = {}) {
     return message<ValueError>([&] { nn::generate(m, prompt, n, o); });
   };
-  for (std::int64_t n : {std::int64_t{-1}, huge, huge - 1, least})
-    CHECK(refusal(model, n).starts_with("generate: "));
-  CHECK(refusal(learned, 4) ==
-        "generate: 4 more tokens behind 2; it must be 0 to 3, for which there are positions"sv);
+  for (std::int64_t n : {std::int64_t{-1}, huge, huge - 1, least}) CHECK(refusal(model, n).starts_with("generate: "));
+  CHECK(refusal(learned, 4) == "generate: 4 more tokens behind 2; it must be 0 to 3, for which there are positions"sv);
   CHECK(nn::generate(learned, prompt, 3).shape() == Shape{2, 5});
   for (double temperature : {-1.0, inf, -inf, not_a_number})
-    CHECK(refusal(model, 1, {.temperature = temperature, .generator = &rng})
-              .starts_with("generate: temperature "));
+    CHECK(refusal(model, 1, {.temperature = temperature, .generator = &rng}).starts_with("generate: temperature "));
   CHECK(refusal(model, 1, {.temperature = 1}) ==
         "generate: temperature 1 without a generator; give one to draw from, or temperature 0"sv);
   for (std::int64_t k : {std::int64_t{-1}, least})
-    CHECK(
-        refusal(model, 1, {.temperature = 1, .top_k = k, .generator = &rng}).starts_with("generate: top_k "));
+    CHECK(refusal(model, 1, {.temperature = 1, .top_k = k, .generator = &rng}).starts_with("generate: top_k "));
   CHECK(refusal(model, 1, {.top_k = -1}) == "generate: top_k -1; it must be 0 (all tokens) or more"sv);
   CHECK(equal(nn::generate(model, prompt, 2, {.temperature = 1e-320, .top_k = huge, .generator = &rng}),
               nn::generate(model, prompt, 2)));  // nearly 0: the likeliest
@@ -120,7 +113,5 @@ TEST_CASE("generate: every option and length is checked before any work is done"
         }) == "generate: a prompt of shape (2, 0); it is (…, L), with one token or more"sv);
   Tape<float> tape;
   tape.watch(model.parameters());
-  CHECK(message<GradientError>([&] {
-          nn::generate(model, prompt, 1);
-        }).starts_with("KVCache.append: a tape knows k"));
+  CHECK(message<GradientError>([&] { nn::generate(model, prompt, 1); }).starts_with("KVCache.append: a tape knows k"));
 }

@@ -25,8 +25,7 @@ struct Golden {
   NamedTensors tensors = load_npz(golden::path("gpt_step.npz"));
   golden::Words settings;
   Golden() {
-    for (const auto& line : golden::table("gpt_step.tsv"))
-      settings.set(line.text("setting"), line.text("value"));
+    for (const auto& line : golden::table("gpt_step.tsv")) settings.set(line.text("setting"), line.text("value"));
   }
 
   Tensor<double> get(const std::string& name) const { return tensors.get<double>(name); }
@@ -80,8 +79,8 @@ TEST_CASE("GPT: logits, loss and every gradient are PyTorch's") {
     const auto grad = tape.backward(loss);
     for (const auto& p : model.parameters()) {
       CAPTURE(p.name);
-      CHECK(golden::difference(grad[p.tensor], golden.get("grads/" + Golden::short_name(p.name)),
-                               forward_tolerance) == ""sv);
+      CHECK(golden::difference(grad[p.tensor], golden.get("grads/" + Golden::short_name(p.name)), forward_tolerance) ==
+            ""sv);
     }
   }
 }
@@ -109,8 +108,7 @@ TEST_CASE("GPT: steps of AdamW are PyTorch's, decaying all parameters or matrice
                              golden.get("after_steps/" + variant + "/losses"), step_tolerance) == ""sv);
     for (const auto& p : model.parameters()) {
       CAPTURE(p.name);
-      CHECK(golden::difference(p.tensor,
-                               golden.get("after_steps/" + variant + "/params/" + Golden::short_name(p.name)),
+      CHECK(golden::difference(p.tensor, golden.get("after_steps/" + variant + "/params/" + Golden::short_name(p.name)),
                                step_tolerance) == ""sv);
     }
   }
@@ -118,13 +116,8 @@ TEST_CASE("GPT: steps of AdamW are PyTorch's, decaying all parameters or matrice
 
 TEST_CASE("GPT: parameters under GPT-2's names, one for the two ends where they are tied") {
   TorchRandom rng(1);
-  const nn::GPT<float> model({.vocabulary = 5,
-                              .block = 4,
-                              .layers = 1,
-                              .width = 4,
-                              .blocks = {.attention = {.heads = 2}},
-                              .tied = true},
-                             rng);
+  const nn::GPT<float> model(
+      {.vocabulary = 5, .block = 4, .layers = 1, .width = 4, .blocks = {.attention = {.heads = 2}}, .tied = true}, rng);
   std::string names;
   for (const auto& p : model.parameters()) names += p.name + p.tensor.shape().str() + " ";
   CHECK(names ==
@@ -148,12 +141,8 @@ TEST_CASE("GPT: parameters under GPT-2's names, one for the two ends where they 
 TEST_CASE("GPT: gradients through every parameter, by differences") {
   for (bool tied : {true, false}) {
     TorchRandom rng(1);
-    nn::GPT<double>::Options o{.vocabulary = 5,
-                               .block = 4,
-                               .layers = 2,
-                               .width = 4,
-                               .blocks = {.attention = {.heads = 2}},
-                               .tied = tied};
+    nn::GPT<double>::Options o{
+        .vocabulary = 5, .block = 4, .layers = 2, .width = 4, .blocks = {.attention = {.heads = 2}}, .tied = tied};
     if (!tied) o.blocks = llama_like(2, 1);
     const nn::GPT<double> model(o, rng);
     NumpyRandom numbers(2);
@@ -175,18 +164,14 @@ TEST_CASE("GPT: gradients through every parameter, by differences") {
 TEST_CASE("GPT: decoding in any chunks gives the rows of the whole sequence") {
   for (bool llama : {false, true}) {
     TorchRandom rng(3);
-    nn::GPT<double>::Options o{.vocabulary = 9,
-                               .block = 8,
-                               .layers = 2,
-                               .width = 8,
-                               .blocks = {.attention = {.heads = 2}, .dropout = 0.5}};
+    nn::GPT<double>::Options o{
+        .vocabulary = 9, .block = 8, .layers = 2, .width = 8, .blocks = {.attention = {.heads = 2}, .dropout = 0.5}};
     if (llama) o.blocks = llama_like(4, 2);
     nn::GPT<double> model(o, rng);
     model.eval();
     const auto ids = rng.randint(0, 9, {2, 8});
     const auto whole = model(ids);
-    for (const auto& cuts :
-         std::vector<std::vector<std::int64_t>>{{8}, {1, 1, 1, 1, 1, 1, 1, 1}, {3, 4, 1}}) {
+    for (const auto& cuts : std::vector<std::vector<std::int64_t>>{{8}, {1, 1, 1, 1, 1, 1, 1, 1}, {3, 4, 1}}) {
       auto cache = model.make_cache({2}, 8);
       std::vector<Tensor<double>> out;
       std::int64_t at = 0;
@@ -199,18 +184,13 @@ TEST_CASE("GPT: decoding in any chunks gives the rows of the whole sequence") {
 
 TEST_CASE("GPT: dropout everywhere while training, nowhere in evaluation") {
   TorchRandom rng(3);
-  nn::GPT<double> model({.vocabulary = 9,
-                         .block = 8,
-                         .layers = 1,
-                         .width = 8,
-                         .blocks = {.attention = {.heads = 2}, .dropout = 0.5}},
-                        rng);
+  nn::GPT<double> model(
+      {.vocabulary = 9, .block = 8, .layers = 1, .width = 8, .blocks = {.attention = {.heads = 2}, .dropout = 0.5}},
+      rng);
   CHECK(model.h[0].attn.options.dropout == 0.5);  // of the weights
   const Tensor<std::int64_t> ids{1, 2, 3};
   CHECK_FALSE(equal(model(ids), model(ids)));
-  const auto parts = [&](double p) {
-    model.drop.p = p, model.h[0].drop.p = p, model.h[0].attn.options.dropout = p;
-  };
+  const auto parts = [&](double p) { model.drop.p = p, model.h[0].drop.p = p, model.h[0].attn.options.dropout = p; };
   parts(0);
   const auto without = model(ids);
   for (double* one : {&model.drop.p, &model.h[0].drop.p, &model.h[0].attn.options.dropout}) {
@@ -263,8 +243,7 @@ TEST_CASE("GPT: starting as GPT-2 draws what nanoGPT draws, in its order") {
     CHECK(equal(std::get<nn::MLP<float>>(layer.mlp.kind).c_fc.weight, same.normal(0, 0.02, {16, 4})));
     same.normal(0, 0.02, {4, 16});
   }
-  CHECK(equal(model.wte.weight,
-              same.normal(0, 0.02, {vocabulary, width})));  // tied: the output layer's draw stays
+  CHECK(equal(model.wte.weight, same.normal(0, 0.02, {vocabulary, width})));  // tied: the output layer's draw stays
   for (const auto& layer : model.h) {
     CHECK(equal(layer.attn.c_proj.weight, same.normal(0, 0.01, {4, 4})));  // 0.02 / √(2 layers)
     CHECK(equal(std::get<nn::MLP<float>>(layer.mlp.kind).c_proj.weight, same.normal(0, 0.01, {4, 16})));
@@ -324,12 +303,9 @@ TEST_CASE("GPT: errors") {
       {.vocabulary = 6, .block = 3, .layers = 2, .width = 8, .blocks = {.attention = {.heads = 2}}}, rng);
   CHECK(message<ValueError>([&] {
           model(zeros<std::int64_t>({1, 4}));
-        }) ==
-        "GPT: 4 tokens, and learned positions for 3; give fewer, or make the model with a larger block"sv);
+        }) == "GPT: 4 tokens, and learned positions for 3; give fewer, or make the model with a larger block"sv);
   CHECK(message<IndexError>([&] { model(Tensor<std::int64_t>{0, 6}); }) != "[nothing was thrown]"sv);
-  CHECK(message<ShapeError>([&] {
-          model.h[0].attn(zeros<float>({3, 7}));
-        }).starts_with("linear: x (3, 7), W (24, 8)"));
+  CHECK(message<ShapeError>([&] { model.h[0].attn(zeros<float>({3, 7})); }).starts_with("linear: x (3, 7), W (24, 8)"));
   auto cache = model.make_cache({1}, 2);
   model.decode(zeros<std::int64_t>({1, 1}), cache);
   CHECK(message<ValueError>([&] {
@@ -341,9 +317,7 @@ TEST_CASE("GPT: errors") {
   // A layer in the middle that cannot take the tokens leaves those before it as they were.
   auto uneven = model.make_cache({1}, 2);
   uneven[1] = KVCache<float>({1, 2}, 2, 3);
-  CHECK(message<ShapeError>([&] {
-          model.decode(zeros<std::int64_t>({1, 1}), uneven);
-        }) != "[nothing was thrown]"sv);
+  CHECK(message<ShapeError>([&] { model.decode(zeros<std::int64_t>({1, 1}), uneven); }) != "[nothing was thrown]"sv);
   CHECK(uneven[0].length() == 0);
   cache.pop_back();
   CHECK(message<ValueError>([&] {
@@ -351,7 +325,6 @@ TEST_CASE("GPT: errors") {
         }) == "GPT.decode: 1 caches for 2 layers; make_cache() gives one for each"sv);
   CHECK(message<ValueError>([&] { nn::GPT<float>({.vocabulary = 6, .layers = 1, .width = 8}, rng); }) ==
         "GPT: block 0; with learned positions it is the longest sequence, 1 or more"sv);
-  CHECK(message<ValueError>([&] {
-          nn::GPT<float>({.vocabulary = 6, .block = 3, .layers = -1, .width = 8}, rng);
-        }) == "GPT: -1 layers; it must be 0 or more"sv);
+  CHECK(message<ValueError>([&] { nn::GPT<float>({.vocabulary = 6, .block = 3, .layers = -1, .width = 8}, rng); }) ==
+        "GPT: -1 layers; it must be 0 or more"sv);
 }

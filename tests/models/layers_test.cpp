@@ -31,16 +31,13 @@ TEST_CASE("nn: Linear, LayerNorm, RMSNorm, Embedding start as torch.nn's and com
 
   const auto layer = with_random_parameters(nn::LayerNorm<double>(5));
   const auto centred = x - mean(x, -1, true);
-  CHECK(
-      close(layer(x), centred / sqrt(mean(centred * centred, -1, true) + 1e-5) * layer.weight + *layer.bias));
+  CHECK(close(layer(x), centred / sqrt(mean(centred * centred, -1, true) + 1e-5) * layer.weight + *layer.bias));
   const auto rms = with_random_parameters(nn::RMSNorm<double>(5));
   CHECK(close(rms(x), x / sqrt(mean(x * x, -1, true) + 1e-6) * rms.weight));
   CHECK(names(nn::LayerNorm<double>(5)) == "weight(5,) bias(5,) "sv);
   CHECK(names(nn::LayerNorm<double>(5, false)) == "weight(5,) "sv);
 
-  CHECK(message<ShapeError>([&] {
-          linear(zeros<double>({2, 4}));
-        }).starts_with("linear: x (2, 4), W (3, 5)"));
+  CHECK(message<ShapeError>([&] { linear(zeros<double>({2, 4})); }).starts_with("linear: x (2, 4), W (3, 5)"));
   CHECK_GRADIENTS(linear, x);
   CHECK_GRADIENTS(layer, x);
   CHECK_GRADIENTS(rms, x);
@@ -57,8 +54,7 @@ TEST_CASE("nn: MLP in both forms of GELU, and SwiGLU") {
     CHECK(close(mlp(x), mlp.c_proj(gelu(mlp.c_fc(x), form))));
     CHECK_GRADIENTS(mlp, x);
   }
-  CHECK(names(nn::MLP<double>(4, 7, rng)) ==
-        "c_fc.weight(7, 4) c_fc.bias(7,) c_proj.weight(4, 7) c_proj.bias(4,) "sv);
+  CHECK(names(nn::MLP<double>(4, 7, rng)) == "c_fc.weight(7, 4) c_fc.bias(7,) c_proj.weight(4, 7) c_proj.bias(4,) "sv);
   const nn::SwiGLU<double> swiglu(4, 7, rng);
   const auto gate = matmul(x, swiglu.gate_proj.weight.T()), up = matmul(x, swiglu.up_proj.weight.T());
   CHECK(close(swiglu(x), matmul(gate / (1 + exp(-gate)) * up, swiglu.down_proj.weight.T())));

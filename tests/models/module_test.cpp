@@ -19,28 +19,22 @@ using testing::message;
 
 namespace {
 
-template <class T>
-std::set<std::int64_t> ids(const std::vector<Named<T>>& parameters) {
+template <class T> std::set<std::int64_t> ids(const std::vector<Named<T>>& parameters) {
   std::set<std::int64_t> all;
   for (const auto& p : parameters) all.insert(p.tensor.id());
   return all;
 }
-template <class M>
-bool share_none(const M& a, const M& b) {
+template <class M> bool share_none(const M& a, const M& b) {
   auto all = ids(a.parameters());
   all.merge(ids(b.parameters()));
   return all.size() == 2 * a.parameters().size();
 }
 
 // y = w x, written by a user: the parameter is a plain tensor.
-template <class T>
-struct Scaled : nn::Module<Scaled<T>, T> {
+template <class T> struct Scaled : nn::Module<Scaled<T>, T> {
   Tensor<T> weight{{2}};
   Tensor<T> operator()(const Tensor<T>& x) const { return weight * x; }
-  template <class F>
-  void members(F&& visit) {
-    visit("weight", weight);
-  }
+  template <class F> void members(F&& visit) { visit("weight", weight); }
 };
 // Every way of holding tensors and modules.
 struct Holds : nn::Module<Holds, double> {
@@ -49,8 +43,7 @@ struct Holds : nn::Module<Holds, double> {
   std::vector<Scaled<double>> scales = std::vector<Scaled<double>>(2);
   Tensor<double> constant{7};  // not visited: no parameter
   Tensor<double> last{6};
-  template <class F>
-  void members(F&& visit) {
+  template <class F> void members(F&& visit) {
     visit("maybe", *maybe), visit("several.0", several[0]), visit("several.1", several[1]);
     for (std::size_t i = 0; i < scales.size(); ++i) visit("scales." + std::to_string(i), scales[i]);
     visit("last", last);
@@ -61,27 +54,18 @@ struct Holds : nn::Module<Holds, double> {
 struct VisitedTwice : nn::Module<VisitedTwice, double> {
   Tensor<double> w{1, 1};
   Tensor<double> used() const { return w; }
-  template <class F>
-  void members(F&& visit) {
-    visit("emb", w), visit("head", w);
-  }
+  template <class F> void members(F&& visit) { visit("emb", w), visit("head", w); }
 };
 struct TwoMembers : nn::Module<TwoMembers, double> {
   Tensor<double> emb{1, 1}, head = emb;
   Tensor<double> used() const { return head; }
-  template <class F>
-  void members(F&& visit) {
-    visit("emb", emb), visit("head", head);
-  }
+  template <class F> void members(F&& visit) { visit("emb", emb), visit("head", head); }
 };
 struct TwoModules : nn::Module<TwoModules, double> {
   nn::RMSNorm<double> a{2}, b{2};
   TwoModules() { b.weight = a.weight; }
   Tensor<double> used() const { return b.weight; }
-  template <class F>
-  void members(F&& visit) {
-    visit("emb", a), visit("head", b);
-  }
+  template <class F> void members(F&& visit) { visit("emb", a), visit("head", b); }
 };
 
 }  // namespace
@@ -113,8 +97,7 @@ TEST_CASE_TEMPLATE("module: a target network, a copy of the online one, is a con
   CHECK(tape.backward(loss)[target.weight].item() == -2);
 }
 
-TEST_CASE_TEMPLATE("module: copies in a vector are layers of their own", M, nn::Linear<double>,
-                   Scaled<double>) {
+TEST_CASE_TEMPLATE("module: copies in a vector are layers of their own", M, nn::Linear<double>, Scaled<double>) {
   TorchRandom rng(1);
   const auto first = [&rng] {
     if constexpr (std::is_same_v<M, Scaled<double>>)
@@ -224,8 +207,7 @@ TEST_CASE("module: a copy that is interrupted or made by hand leaves no trace") 
   CHECK(Tensor<double>(a.w).id() == a.w.id());
 }
 
-TEST_CASE_TEMPLATE("module: a parameter under two names is one parameter", M, VisitedTwice, TwoMembers,
-                   TwoModules) {
+TEST_CASE_TEMPLATE("module: a parameter under two names is one parameter", M, VisitedTwice, TwoMembers, TwoModules) {
   M model;
   CHECK(model.parameter_count() == 2);
   CHECK(model.parameters().size() == 1);
@@ -276,8 +258,7 @@ TEST_CASE_TEMPLATE("module: a tied parameter is loaded under any of its names", 
   }
   CHECK(message<ValueError>([&] {
           model.load_state({{"emb", w}, {"head", Tensor<double>{3, 5}}});
-        }) ==
-        "load_state: emb and head are one parameter here, and differ in the file; nothing was loaded"sv);
+        }) == "load_state: emb and head are one parameter here, and differ in the file; nothing was loaded"sv);
   CHECK(message<ValueError>([&] {
           model.load_state({{"tail", w}});
         }) == "load_state: missing emb; without a place here tail; nothing was loaded"sv);
@@ -320,9 +301,8 @@ TEST_CASE("module: state goes to a file and comes back; a wrong file changes not
   };
   auto extra = a.state();
   extra.add("lm_head.weight", zeros<float>({1}));
-  CHECK(
-      message<ValueError>([&] { b.load_state(extra); }) ==
-      "load_state: without a place here lm_head.weight; nothing was loaded (strict = false leaves them out)"sv);
+  CHECK(message<ValueError>([&] { b.load_state(extra); }) ==
+        "load_state: without a place here lm_head.weight; nothing was loaded (strict = false leaves them out)"sv);
   CHECK(message<ValueError>([&] { b.load_state(with("c_proj.bias", "", {})); }) ==
         "load_state: missing c_proj.bias; nothing was loaded"sv);
   CHECK(message<ShapeError>([&] {

@@ -16,16 +16,14 @@ inline bool close(const Tensor<double>& a, const Tensor<double>& b) {
 }
 
 /// Parameters that start at 0 or 1 hide mistakes.
-template <class M>
-M with_random_parameters(M module) {
+template <class M> M with_random_parameters(M module) {
   NumpyRandom rng(7);
   module.each_parameter([&rng](const std::string&, Tensor<double>& p) { p = rng.randn(p.shape()) * 0.5; });
   return module;
 }
 
 /// The gradients of f(module, x) by every parameter and by x, against differences.
-template <class M, class F>
-GradcheckReport check_gradients(const M& module, const Tensor<double>& x, const F& f) {
+template <class M, class F> GradcheckReport check_gradients(const M& module, const Tensor<double>& x, const F& f) {
   std::vector<Named<double>> inputs = module.parameters();
   inputs.push_back({"x", x});
   return gradcheck(
@@ -37,8 +35,7 @@ GradcheckReport check_gradients(const M& module, const Tensor<double>& x, const 
       },
       inputs, {.may_be_zero = false});
 }
-template <class M>
-GradcheckReport check_gradients(const M& module, const Tensor<double>& x) {
+template <class M> GradcheckReport check_gradients(const M& module, const Tensor<double>& x) {
   return check_gradients(module, x, [](const M& m, const Tensor<double>& in) { return m(in); });
 }
 #define CHECK_GRADIENTS(...)                           \
@@ -47,8 +44,7 @@ GradcheckReport check_gradients(const M& module, const Tensor<double>& x) {
     CHECK_MESSAGE(checked.ok, checked.text());         \
   } while (false)
 
-template <class M>
-std::string names(const M& module) {
+template <class M> std::string names(const M& module) {
   std::string all;
   for (const auto& p : module.parameters()) all += p.name + p.tensor.shape().str() + " ";
   return all;

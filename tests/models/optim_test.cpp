@@ -17,10 +17,7 @@ namespace {
 // Two parameters, one of rank 2 and one of rank 1, and a loss that is not their sum of squares.
 struct Model : nn::Module<Model, double> {
   Tensor<double> W{{0.5, -1.5, 2}, {1, 0.25, -3}}, b{0.1, -0.2};
-  template <class F>
-  void members(F&& visit) {
-    visit("W", W), visit("b", b);
-  }
+  template <class F> void members(F&& visit) { visit("W", W), visit("b", b); }
   Tensor<double> loss(const Tensor<double>& x) const {
     const auto y = tanh(matmul(x, W.T()) + b);
     return sum(y * y * y + y);
@@ -45,25 +42,15 @@ struct Model : nn::Module<Model, double> {
 // For single tests; local classes cannot have templates.
 struct Large : nn::Module<Large, float> {
   Tensor<float> w = transpose(TorchRandom(1).randn({300, 301}), 0, 1);
-  template <class F>
-  void members(F&& visit) {
-    visit("w", w);
-  }
+  template <class F> void members(F&& visit) { visit("w", w); }
 };
 struct Twins : nn::Module<Twins, double> {
   Tensor<double> a{1.0}, b{2.0};
-  template <class F>
-  void members(F&& visit) {
-    visit("w", a), visit("w", b);
-  }
+  template <class F> void members(F&& visit) { visit("w", a), visit("w", b); }
 };
-template <class T>
-struct Point : nn::Module<Point<T>, T> {
+template <class T> struct Point : nn::Module<Point<T>, T> {
   Tensor<T> at{3, -4};
-  template <class F>
-  void members(F&& visit) {
-    visit("at", at);
-  }
+  template <class F> void members(F&& visit) { visit("at", at); }
 };
 constexpr std::size_t in_W = 6, in_model = 8;
 
@@ -173,15 +160,12 @@ TEST_CASE("optimisers: where a step throws, model and optimiser are as before") 
     tape.watch(model.W);
     return tape.backward(model.loss(Tensor<double>{{1, 2, -1}}));
   };
-  CHECK(
-      message<GradientError>([&] { optimizer.step(model, unwatched()); }) ==
-      "AdamW: there is no gradient of parameter b, because the tape did not watch it as it is now; each step "
-      "puts new tensors in the parameters' place, so begin every step with a new tape and "
-      "tape.watch(model.parameters()), before the forward pass"sv);
+  CHECK(message<GradientError>([&] { optimizer.step(model, unwatched()); }) ==
+        "AdamW: there is no gradient of parameter b, because the tape did not watch it as it is now; each step "
+        "puts new tensors in the parameters' place, so begin every step with a new tape and "
+        "tape.watch(model.parameters()), before the forward pass"sv);
   struct WrongShape {
-    Tensor<double> operator[](const Tensor<double>& x) const {
-      return x.rank() == 2 ? x : Tensor<double>{1.0};
-    }
+    Tensor<double> operator[](const Tensor<double>& x) const { return x.rank() == 2 ? x : Tensor<double>{1.0}; }
   };
   CHECK(message<ShapeError>([&] { optimizer.step(model, WrongShape{}); }) ==
         "AdamW: parameter b has shape (2,) and its gradient (1,); they must be equal"sv);
@@ -214,8 +198,7 @@ TEST_CASE("optimisers: where a step throws, model and optimiser are as before") 
         "SGD: two parameters are called w; the model's members() must give each a name of its own"sv);
 }
 
-TEST_CASE(
-    "optimisers: a step with the gradients of an old tape says that a step has replaced the parameters") {
+TEST_CASE("optimisers: a step with the gradients of an old tape says that a step has replaced the parameters") {
   Model model;
   SGD<double> sgd;
   const auto grad = model.gradients();
@@ -232,10 +215,8 @@ TEST_CASE(
   CHECK(model.values() == after);
 }
 
-TEST_CASE_TEMPLATE("optimisers: every setting is checked for negative numbers, infinity and NaN", T, float,
-                   double) {
-  constexpr double inf = std::numeric_limits<double>::infinity(),
-                   nan = std::numeric_limits<double>::quiet_NaN();
+TEST_CASE_TEMPLATE("optimisers: every setting is checked for negative numbers, infinity and NaN", T, float, double) {
+  constexpr double inf = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
   Point<T> model;
   const auto before = model.at;
   Tape<T> tape;

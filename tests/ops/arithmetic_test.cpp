@@ -37,9 +37,7 @@ TEST_CASE("arithmetic: gradients of what was broadcast are summed to its shape")
       } catch (const ShapeError&) {
         continue;
       }
-      const auto count = [&](const Shape& s) {
-        return s.numel() == 0 ? 0.0 : double(out.numel()) / double(s.numel());
-      };
+      const auto count = [&](const Shape& s) { return s.numel() == 0 ? 0.0 : double(out.numel()) / double(s.numel()); };
       const auto [x, y] = ones_gradient(a, b);
       CHECK_MESSAGE((equal(x, full<double>(a, count(a))) && equal(y, full<double>(b, count(b)))),
                     a.str() << " and " << b.str());
@@ -91,8 +89,7 @@ TEST_CASE("conversion: to<>() says what it would lose") {
   Tensor<double> x{1, 2};
   Tape<double> tape;
   tape.watch(x);
-  CHECK(message<GradientError>([&] { to<float>(x * 2); }).find("its gradient would be lost") !=
-        std::string::npos);
+  CHECK(message<GradientError>([&] { to<float>(x * 2); }).find("its gradient would be lost") != std::string::npos);
   CHECK(to<float>(detach(x * 2)).at({1}) == 4);
 }
 

@@ -20,8 +20,7 @@ using namespace tapehead;
 namespace {
 
 // One case: its line of the table, and its inputs in the order of their names.
-template <class T>
-struct Case {
+template <class T> struct Case {
   Case(const golden::Words& line, const NamedTensors& all)
       : name(line.text("name")), attrs(golden::options(line.text("attrs"))), tensors(all) {
     const std::string prefix = name + "/in/";
@@ -40,25 +39,16 @@ struct Case {
     for (const auto& input : inputs) list.push_back(input.second);
     return list;
   }
-  template <class E>
-  Tensor<E> get(const std::string& part) const {
-    return tensors.get<E>(name + "/" + part);
-  }
-  Tensor<std::int64_t> index(const std::string& input = "index") const {
-    return get<std::int64_t>("in/" + input);
-  }
+  template <class E> Tensor<E> get(const std::string& part) const { return tensors.get<E>(name + "/" + part); }
+  Tensor<std::int64_t> index(const std::string& input = "index") const { return get<std::int64_t>("in/" + input); }
   Tensor<bool> mask(const std::string& input) const { return get<bool>("in/" + input); }
   std::optional<Tensor<T>> maybe(const std::string& input) const {
     return has(input) ? std::optional((*this)(input)) : std::nullopt;
   }
 
   T number(const std::string& key) const { return static_cast<T>(attrs.number(key)); }
-  T number(const std::string& key, double otherwise) const {
-    return static_cast<T>(attrs.number(key, otherwise));
-  }
-  std::int64_t whole(const std::string& key, std::int64_t otherwise) const {
-    return attrs.integer(key, otherwise);
-  }
+  T number(const std::string& key, double otherwise) const { return static_cast<T>(attrs.number(key, otherwise)); }
+  std::int64_t whole(const std::string& key, std::int64_t otherwise) const { return attrs.integer(key, otherwise); }
   std::int64_t whole(const std::string& key) const { return attrs.integer(key); }
   int axis(const std::string& key = "dim") const { return static_cast<int>(attrs.integer(key)); }
   bool keepdim() const { return attrs.flag("keepdim"); }
@@ -80,14 +70,12 @@ struct Case {
   mutable std::optional<Tensor<std::int64_t>> indices;  // the answer's second part, where it has one
 };
 
-template <class T>
-struct Call {
+template <class T> struct Call {
   const char* op;
   Tensor<T> (*f)(const Case<T>&);
 };
 
-template <class T>
-const std::vector<Call<T>>& calls() {
+template <class T> const std::vector<Call<T>>& calls() {
   using C = Case<T>;
   static constexpr double inf = std::numeric_limits<double>::infinity();
   static const std::vector<Call<T>> all{
@@ -112,10 +100,7 @@ const std::vector<Call<T>>& calls() {
       {"tanh", [](const C& c) { return tanh(c("x")); }},
       {"erf", [](const C& c) { return erf(c("x")); }},
       {"relu", [](const C& c) { return relu(c("x")); }},
-      {"gelu",
-       [](const C& c) {
-         return gelu(c("x"), c.attrs.text("approximate") == "tanh" ? Gelu::tanh : Gelu::erf);
-       }},
+      {"gelu", [](const C& c) { return gelu(c("x"), c.attrs.text("approximate") == "tanh" ? Gelu::tanh : Gelu::erf); }},
       {"sigmoid", [](const C& c) { return sigmoid(c("x")); }},
       {"silu", [](const C& c) { return silu(c("x")); }},
       {"abs", [](const C& c) { return abs(c("x")); }},
@@ -131,9 +116,7 @@ const std::vector<Call<T>>& calls() {
       {"expand", [](const C& c) { return broadcast_to(c("x"), c.shape()); }},
       {"contiguous", [](const C& c) { return contiguous(c("x").T()); }},
       {"slice",
-       [](const C& c) {
-         return c("x").slice(c.axis(), c.whole("start"), c.whole("stop"), c.whole("step", 1));
-       }},
+       [](const C& c) { return c("x").slice(c.axis(), c.whole("start"), c.whole("stop"), c.whole("step", 1)); }},
       {"unslice",
        [](const C& c) { return unslice(c("x"), c.shape(), c.axis(), c.whole("start"), c.whole("step", 1)); }},
       {"select", [](const C& c) { return c("x").select(c.axis(), c.whole("index")); }},
@@ -152,12 +135,9 @@ const std::vector<Call<T>>& calls() {
       {"max_all", [](const C& c) { return max(c("x")); }},
       {"amax", [](const C& c) { return max(c("x"), c.axes(), c.keepdim()); }},
       {"min", [](const C& c) { return min(c("x"), c.axes(), c.keepdim()); }},
-      {"var",
-       [](const C& c) { return var(c("x"), c.axes(), c.attrs.flag("unbiased", true) ? 1 : 0, c.keepdim()); }},
+      {"var", [](const C& c) { return var(c("x"), c.axes(), c.attrs.flag("unbiased", true) ? 1 : 0, c.keepdim()); }},
       {"std",
-       [](const C& c) {
-         return std_dev(c("x"), c.axes(), static_cast<int>(c.whole("correction")), c.keepdim());
-       }},
+       [](const C& c) { return std_dev(c("x"), c.axes(), static_cast<int>(c.whole("correction")), c.keepdim()); }},
       {"norm", [](const C& c) { return norm(c("x"), c.axes(), c.keepdim()); }},
       {"softmax", [](const C& c) { return softmax(c("x"), c.axis()); }},
       {"safe_softmax", [](const C& c) { return softmax(c("x"), c.axis(), EmptyRows::zero); }},
@@ -177,9 +157,7 @@ const std::vector<Call<T>>& calls() {
        }},
       {"linear", [](const C& c) { return linear(c("x"), c("weight"), c.maybe("bias")); }},
       {"layer_norm",
-       [](const C& c) {
-         return layer_norm(c("x"), c.maybe("weight"), c.maybe("bias"), c.attrs.number("eps"));
-       }},
+       [](const C& c) { return layer_norm(c("x"), c.maybe("weight"), c.maybe("bias"), c.attrs.number("eps")); }},
       {"rms_norm", [](const C& c) { return rms_norm(c("x"), c.maybe("weight"), c.attrs.number("eps")); }},
       {"cross_entropy",
        [](const C& c) {
@@ -215,8 +193,7 @@ Tensor<double> expected_gradient(const Case<double>& c, const std::string& op, c
     return won * (sum(theirs * won, c.axis(), true) / sum(won, c.axis(), true));
   }
   if (op == "logsumexp")
-    return masked_fill(theirs, logsumexp(c(input), c.axis(), true) < std::numeric_limits<double>::lowest(),
-                       0);
+    return masked_fill(theirs, logsumexp(c(input), c.axis(), true) < std::numeric_limits<double>::lowest(), 0);
   return theirs;
 }
 
@@ -226,8 +203,7 @@ bool fits_float(const std::string& name, const NamedTensors& tensors) {
     if (key.rfind(name + "/", 0) != 0 || !std::holds_alternative<Tensor<double>>(tensor)) continue;
     for (const double v : std::get<Tensor<double>>(tensor).to_vector())
       if (std::isfinite(v) && v != 0 &&
-          (std::abs(v) > std::numeric_limits<float>::max() ||
-           std::abs(v) < std::numeric_limits<float>::min()))
+          (std::abs(v) > std::numeric_limits<float>::max() || std::abs(v) < std::numeric_limits<float>::min()))
         return false;
   }
   return true;
@@ -263,8 +239,7 @@ std::set<std::string> check_case(const golden::Words& line, const NamedTensors& 
   return met;
 }
 
-template <class T>
-std::set<std::string> check_file(const std::string& name, double tolerance) {
+template <class T> std::set<std::string> check_file(const std::string& name, double tolerance) {
   const NamedTensors tensors = load_npz(golden::path(name + ".npz"));
   std::set<std::string> met;
   for (const golden::Words& line : golden::table(name + ".tsv")) {
@@ -276,8 +251,7 @@ std::set<std::string> check_file(const std::string& name, double tolerance) {
   return met;
 }
 
-template <class T>
-std::set<std::string> check_all(double tolerance) {
+template <class T> std::set<std::string> check_all(double tolerance) {
   auto names = check_file<T>("ops", tolerance);
   if (std::getenv("TAPEHEAD_GOLDEN") == nullptr)
     names.merge(check_file<T>("ops_more", tolerance));  // another oracle has none

@@ -17,8 +17,8 @@ using Index = Tensor<std::int64_t>;
 TEST_CASE_TEMPLATE("indexing: picking works for every element type", E, float, double, bool, std::int64_t) {
   const Tensor<E> x{{E(1), E(0), E(1)}, {E(0), E(1), E(0)}};
   CHECK(equal(gather(x, 1, Index{{2, 1}, {0, 0}}), Tensor<E>{{E(1), E(0)}, {E(0), E(0)}}));
-  CHECK(equal(index_select(x, 0, Index{1, 0, 1}),
-              Tensor<E>{{E(0), E(1), E(0)}, {E(1), E(0), E(1)}, {E(0), E(1), E(0)}}));
+  CHECK(
+      equal(index_select(x, 0, Index{1, 0, 1}), Tensor<E>{{E(0), E(1), E(0)}, {E(1), E(0), E(1)}, {E(0), E(1), E(0)}}));
   CHECK(equal(one_hot<E>(Index{2, 0}, 3), Tensor<E>{{E(0), E(0), E(1)}, {E(1), E(0), E(0)}}));
 }
 
@@ -29,8 +29,8 @@ TEST_CASE("indexing: gradients of repeated indices add up") {
   CHECK(equal(tape.backward(gather(x, 0, Index{0, 0}), {0.2, 0.3})[x], Tensor<double>{0.5}));
   const auto rows = embedding(Index{1, 1, 2, 1}, weight);
   CHECK(equal(rows, Tensor<double>{{1.5}, {1.5}, {2.5}, {1.5}}));
-  CHECK(equal(tape.backward(rows, Tensor<double>{{1}, {10}, {100}, {1000}})[weight],
-              Tensor<double>{{0}, {1011}, {100}}));
+  CHECK(
+      equal(tape.backward(rows, Tensor<double>{{1}, {10}, {100}, {1000}})[weight], Tensor<double>{{0}, {1011}, {100}}));
 }
 
 TEST_CASE("indexing: sums of float are taken in double, whatever the order") {
@@ -55,16 +55,11 @@ TEST_CASE("indexing: along every axis, on a strided index and a strided tensor, 
     for (std::int64_t i = 0; i < index.size(0); ++i)
       for (std::int64_t j = 0; j < index.size(1); ++j)
         for (std::int64_t k = 0; k < index.size(2); ++k) {
-          const std::int64_t at = axis == 0   ? i
-                                  : axis == 1 ? j
-                                              : k,
-                             to = index.at({i, j, k}), line = row.at({at});
+          const std::int64_t at = axis == 0 ? i : axis == 1 ? j : k, to = index.at({i, j, k}), line = row.at({at});
           CHECK(picked.at({i, j, k}) == x.at({axis == 0 ? to : i, axis == 1 ? to : j, axis == 2 ? to : k}));
-          CHECK(rows.at({i, j, k}) ==
-                x.at({axis == 0 ? line : i, axis == 1 ? line : j, axis == 2 ? line : k}));
+          CHECK(rows.at({i, j, k}) == x.at({axis == 0 ? line : i, axis == 1 ? line : j, axis == 2 ? line : k}));
           const auto flat = [axis, i, j, k](std::int64_t p) {
-            return static_cast<std::size_t>(((axis == 0 ? p : i) * 3 + (axis == 1 ? p : j)) * 4 +
-                                            (axis == 2 ? p : k));
+            return static_cast<std::size_t>(((axis == 0 ? p : i) * 3 + (axis == 1 ? p : j)) * 4 + (axis == 2 ? p : k));
           };
           expected_scattered[flat(to)] += src.at({i, j, k});
           expected_added[flat(line)] += src.at({i, j, k});
@@ -80,8 +75,7 @@ TEST_CASE("indexing: many rows on several threads, the same as one after the oth
   const auto src = rng.randn({2000, 64});
   std::vector<double> expected(300 * 64);
   for (std::int64_t i = 0; i < 2000; ++i)
-    for (std::int64_t c = 0; c < 64; ++c)
-      expected[static_cast<std::size_t>(index.at({i}) * 64 + c)] += src.at({i, c});
+    for (std::int64_t c = 0; c < 64; ++c) expected[static_cast<std::size_t>(index.at({i}) * 64 + c)] += src.at({i, c});
   CHECK(equal(index_add(zeros<double>({300, 64}), 0, index, src), from_vector(expected, {300, 64})));
 }
 
@@ -112,8 +106,7 @@ TEST_CASE("indexing: topk against sorting everything, along every axis") {
                            [&](auto a, auto b) { return line[std::size_t(a)] > line[std::size_t(b)]; });
           order.resize(std::size_t(k));
           CHECK(indices[i][j].to_vector() == order);
-          for (std::int64_t n = 0; n < k; ++n)
-            CHECK(values.at({i, j, n}) == line[std::size_t(order[std::size_t(n)])]);
+          for (std::int64_t n = 0; n < k; ++n) CHECK(values.at({i, j, n}) == line[std::size_t(order[std::size_t(n)])]);
         }
     }
 }
@@ -123,10 +116,9 @@ TEST_CASE("indexing: empty and zero-dimensional") {
   CHECK(gather(none, 0, zeros<std::int64_t>({0, 3})).shape() == Shape{0, 3});
   CHECK(gather(zeros<double>({2, 3}), 1, zeros<std::int64_t>({2, 0})).shape() == Shape{2, 0});
   CHECK(index_select(zeros<double>({2, 3}), 1, zeros<std::int64_t>({0})).shape() == Shape{2, 0});
-  CHECK(equal(scatter_add(ones<double>({2}), 0, zeros<std::int64_t>({0}), zeros<double>({0})),
-              ones<double>({2})));
-  CHECK(equal(index_add(ones<double>({2, 3}), 0, zeros<std::int64_t>({0}), zeros<double>({0, 3})),
-              ones<double>({2, 3})));
+  CHECK(equal(scatter_add(ones<double>({2}), 0, zeros<std::int64_t>({0}), zeros<double>({0})), ones<double>({2})));
+  CHECK(
+      equal(index_add(ones<double>({2, 3}), 0, zeros<std::int64_t>({0}), zeros<double>({0, 3})), ones<double>({2, 3})));
   CHECK(embedding(zeros<std::int64_t>({2, 0}), zeros<double>({5, 3})).shape() == Shape{2, 0, 3});
   CHECK(equal(embedding(scalar<std::int64_t>(1), Tensor<double>{{1, 2}, {3, 4}}), Tensor<double>{3, 4}));
   CHECK(cumsum(none, 0).shape() == Shape{0, 3});
@@ -156,12 +148,8 @@ TEST_CASE("indexing: a tensor without elements may have axes of any size, and co
 
 TEST_CASE("indexing: what it refuses") {
   const auto x = zeros<double>({2, 3});
-  CHECK(message<IndexError>([&] {
-          gather(x, 1, Index{{0}, {3}});
-        }) == "gather: index 3; it must be in 0 to 2"sv);
-  CHECK(message<IndexError>([&] {
-          gather(x, 1, Index{{-1}, {0}});
-        }) == "gather: index -1; it must be in 0 to 2"sv);
+  CHECK(message<IndexError>([&] { gather(x, 1, Index{{0}, {3}}); }) == "gather: index 3; it must be in 0 to 2"sv);
+  CHECK(message<IndexError>([&] { gather(x, 1, Index{{-1}, {0}}); }) == "gather: index -1; it must be in 0 to 2"sv);
   CHECK(message<IndexError>([&] {
           gather(x, 2, Index{{0}, {0}});
         }) == "gather: axis 2 is out of range for shape (2, 3); it has axes -2 to 1"sv);
@@ -181,25 +169,20 @@ TEST_CASE("indexing: what it refuses") {
         }) == "scatter_add: index 5; it must be in 0 to 2"sv);
   CHECK(message<ShapeError>([&] { index_select(x, 0, Index{{0}}); }) ==
         "index_select: an index of shape (1, 1); it takes a one-dimensional one (gather takes any rank)"sv);
-  CHECK(message<IndexError>([&] { index_select(x, 0, Index{2}); }) ==
-        "index_select: index 2; it must be in 0 to 1"sv);
+  CHECK(message<IndexError>([&] { index_select(x, 0, Index{2}); }) == "index_select: index 2; it must be in 0 to 1"sv);
   CHECK(message<IndexError>([&] {
           index_select(zeros<double>({0, 3}), 0, Index{0});
         }) == "index_select: index 0 into nothing: the axis has size 0"sv);
-  CHECK(
-      message<ShapeError>([&] {
-        index_add(x, 0, Index{0, 1, 1}, zeros<double>({2, 3}));
-      }) ==
-      "index_add: a source of shape (2, 3) for shape (2, 3) and 3 indices along axis 0; it must be (3, 3)"sv);
+  CHECK(message<ShapeError>([&] {
+          index_add(x, 0, Index{0, 1, 1}, zeros<double>({2, 3}));
+        }) == "index_add: a source of shape (2, 3) for shape (2, 3) and 3 indices along axis 0; it must be (3, 3)"sv);
   CHECK(message<IndexError>([&] {
           index_add(x, 0, Index{-1}, zeros<double>({1, 3}));
         }) == "index_add: index -1; it must be in 0 to 1"sv);
   CHECK(message<IndexError>([&] { embedding(Index{7}, x); }) == "embedding: index 7; it must be in 0 to 1"sv);
-  CHECK(message<ShapeError>([&] {
-          embedding(Index{7}, scalar(1.0));
-        }).find("embedding: a zero-dimensional weight") == 0);
-  CHECK(message<ValueError>([&] { topk(x, 4); }) ==
-        "topk: k 4 along axis 1 of shape (2, 3); it must be in 0 to 3"sv);
+  CHECK(message<ShapeError>([&] { embedding(Index{7}, scalar(1.0)); }).find("embedding: a zero-dimensional weight") ==
+        0);
+  CHECK(message<ValueError>([&] { topk(x, 4); }) == "topk: k 4 along axis 1 of shape (2, 3); it must be in 0 to 3"sv);
   CHECK(message<ValueError>([&] { topk(x, -1); }).find("topk: k -1") == 0);
   CHECK(message<ValueError>([&] { one_hot(Index{0}, -1); }) ==
         "one_hot: -1 classes; their number must not be negative"sv);
@@ -227,11 +210,8 @@ TEST_CASE("indexing: gradients of repeated indices accumulate") {
     std::vector<double> counts(5);
     for (std::int64_t i : index.to_vector()) ++counts[std::size_t(i)];
     const auto expected = from_vector(counts, {5});
-    CHECK(equal(gradient([&](const auto& x) { return sum(gather(x, 0, index)); }, zeros<double>({5})),
-                expected));
-    CHECK(equal(gradient([&](const auto& x) { return sum(index_select(x, 0, index)); }, zeros<double>({5})),
-                expected));
-    CHECK(equal(gradient([&](const auto& x) { return sum(embedding(index, x)); }, zeros<double>({5})),
-                expected));
+    CHECK(equal(gradient([&](const auto& x) { return sum(gather(x, 0, index)); }, zeros<double>({5})), expected));
+    CHECK(equal(gradient([&](const auto& x) { return sum(index_select(x, 0, index)); }, zeros<double>({5})), expected));
+    CHECK(equal(gradient([&](const auto& x) { return sum(embedding(index, x)); }, zeros<double>({5})), expected));
   }
 }

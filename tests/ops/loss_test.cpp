@@ -35,8 +35,7 @@ TEST_CASE(
   CHECK(std::isnan(mean.item()));
   CHECK(equal(tape.backward(mean)[x], zeros<double>({2, 3})));
   CHECK(cross_entropy(x, none, {.ignore_index = -1, .reduction = Reduction::sum}).item() == 0);
-  CHECK(
-      equal(cross_entropy(x, none, {.ignore_index = -1, .reduction = Reduction::none}), zeros<double>({2})));
+  CHECK(equal(cross_entropy(x, none, {.ignore_index = -1, .reduction = Reduction::none}), zeros<double>({2})));
   CHECK(std::isnan(cross_entropy(zeros<double>({0, 3}), zeros<std::int64_t>({0})).item()));
 }
 
@@ -45,12 +44,10 @@ TEST_CASE("cross_entropy: an ignored row counts for nothing, be it NaN") {
   const CrossEntropyOptions options{.ignore_index = 7, .label_smoothing = 0.1};
   Tape<double> tape;
   tape.watch({x, rest});
-  const auto loss = cross_entropy(x, Index{0, 7, 2}, options),
-             expected = cross_entropy(rest, Index{0, 2}, options);
+  const auto loss = cross_entropy(x, Index{0, 7, 2}, options), expected = cross_entropy(rest, Index{0, 2}, options);
   CHECK(loss.item() == expected.item());
-  CHECK(equal(tape.backward(loss)[x],
-              cat<double>({tape.backward(expected)[rest].slice(0, 0, 1), zeros<double>({1, 3}),
-                           tape.backward(expected)[rest].slice(0, 1, 2)})));
+  CHECK(equal(tape.backward(loss)[x], cat<double>({tape.backward(expected)[rest].slice(0, 0, 1), zeros<double>({1, 3}),
+                                                   tape.backward(expected)[rest].slice(0, 1, 2)})));
 }
 
 TEST_CASE("cross_entropy: any number of axes in front of the classes, none included") {
@@ -60,8 +57,7 @@ TEST_CASE("cross_entropy: any number of axes in front of the classes, none inclu
   CHECK(cross_entropy(x, t).item() == cross_entropy(x.reshape({6, 4}), t.reshape({6})).item());
   CHECK(equal(cross_entropy(x, t, {.reduction = Reduction::none}).reshape({6}),
               cross_entropy(x.reshape({6, 4}), t.reshape({6}), {.reduction = Reduction::none})));
-  CHECK(cross_entropy(x[0][0], scalar<std::int64_t>(2)).item() ==
-        doctest::Approx(-log_softmax(x[0][0], 0).at({2})));
+  CHECK(cross_entropy(x[0][0], scalar<std::int64_t>(2)).item() == doctest::Approx(-log_softmax(x[0][0], 0).at({2})));
 }
 
 TEST_CASE("cross_entropy: sums of many float losses do not stop growing") {
@@ -99,9 +95,7 @@ TEST_CASE("cross_entropy: what it refuses") {
   CHECK(message<IndexError>([&] {
           cross_entropy(x, Index{0, 3});
         }) == "cross_entropy: target 3 in row 1; it must be in 0 to 2, or the ignore_index -100"sv);
-  CHECK(message<IndexError>([&] {
-          cross_entropy(x, Index{-1, 0});
-        }).find("cross_entropy: target -1 in row 0") == 0);
+  CHECK(message<IndexError>([&] { cross_entropy(x, Index{-1, 0}); }).find("cross_entropy: target -1 in row 0") == 0);
   CHECK(message<ValueError>([&] {
           cross_entropy(x, Index{0, 0}, {.label_smoothing = 1.5});
         }) == "cross_entropy: label_smoothing 1.5; it is a probability, so it must be in [0, 1]"sv);
@@ -122,8 +116,7 @@ TEST_CASE_TEMPLATE("cross_entropy: large scores keep the logarithm", T, float, d
   const T large = std::is_same_v<T, float> ? T(1e17) : T(1e15);
   const auto same = full<T>({1, 2}, large);
   for (const Reduction reduction : {Reduction::mean, Reduction::sum, Reduction::none}) {
-    CHECK(sum(cross_entropy(same, Index{1}, {.reduction = reduction})).item() ==
-          doctest::Approx(std::log(2.0)));
+    CHECK(sum(cross_entropy(same, Index{1}, {.reduction = reduction})).item() == doctest::Approx(std::log(2.0)));
     CHECK(sum(cross_entropy(same, Index{1}, {.label_smoothing = 0.5, .reduction = reduction})).item() ==
           doctest::Approx(std::log(2.0)));
   }

@@ -72,8 +72,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE(
-    "round_to: bfloat16 is the upper half of a float, rounded; both element types, signs of zero, NaN") {
+TEST_CASE("round_to: bfloat16 is the upper half of a float, rounded; both element types, signs of zero, NaN") {
   TorchRandom rng(1);
   const auto x = rng.randn({1000}) * 1e3f;
   const auto y = round_to(bfloat16, x);
@@ -88,8 +87,7 @@ TEST_CASE(
   CHECK(std::isnan(special.at({1})));
   CHECK(special.at({2}) == -std::numeric_limits<float>::infinity());
   CHECK((std::signbit(special.at({3})) && special.at({3}) == 0));
-  CHECK(equal(round_to(float16, x.reshape({10, 100}).T()),
-              round_to(float16, x).reshape({10, 100}).T()));  // a view
+  CHECK(equal(round_to(float16, x.reshape({10, 100}).T()), round_to(float16, x).reshape({10, 100}).T()));  // a view
   // From double in one step: by way of float, 1 + 2^-11 + 2^-40 would become a tie and go down.
   CHECK(rounded(float16, 1 + std::ldexp(1.0, -11) + std::ldexp(1.0, -40)) == 1 + std::ldexp(1.0, -10));
 }
@@ -107,8 +105,7 @@ TEST_CASE("round_to: a tensor of a tape is refused; straight through, the gradie
   CHECK(equal(tape.backward(sum(y * y))[x], y * 2));
 }
 
-TEST_CASE(
-    "numerics: a fill of -1e9 is -inf in float16, and the most negative number overflows when it is added") {
+TEST_CASE("numerics: a fill of -1e9 is -inf in float16, and the most negative number overflows when it is added") {
   CHECK(rounded(float16, -1e9) == -inf);
   CHECK(rounded(bfloat16, -1e9) == -998244352);
   CHECK(rounded(float16, -65504) == -65504);
@@ -121,9 +118,7 @@ TEST_CASE(
     "attention()") {
   const Tensor<double> scores{{0.5, -1, 2}};
   const auto nothing = zeros<bool>({1, 3});
-  const auto filled = [&](double fill) {
-    return half_softmax(half(masked_fill(scores, ~nothing, fill)), -1);
-  };
+  const auto filled = [&](double fill) { return half_softmax(half(masked_fill(scores, ~nothing, fill)), -1); };
   for (double fill : {-inf, -1e9}) {  // in float16 the same
     const auto A = filled(fill);
     CHECK(std::isnan(A.at({0, 0})));

@@ -18,8 +18,8 @@ TEST_CASE_TEMPLATE("math: NaN goes through relu, and through whatever chooses", 
   CHECK(equal(y.slice(0, 1, 4), Tensor<T>{0, 0, 2}));
   CHECK(equal(gradient([](const auto& x) { return sum(relu(x)); }, Tensor<T>{-1, 0, 2}), Tensor<T>{0, 0, 1}));
   const Tensor<T> n{nan}, one{1};
-  for (const auto& x : {maximum(n, one), maximum(one, n), minimum(n, one), minimum(one, n), clamp(n, 0, 1),
-                        abs(n), gelu(n), silu(n)})
+  for (const auto& x :
+       {maximum(n, one), maximum(one, n), minimum(n, one), minimum(one, n), clamp(n, 0, 1), abs(n), gelu(n), silu(n)})
     CHECK(std::isnan(x.item()));
   for (std::int64_t size = 1; size < 70; ++size)
     for (std::int64_t at : {std::int64_t{0}, size / 2, size - 1}) {
@@ -36,9 +36,7 @@ namespace {
 // Derivatives in long double, in forms that lose nothing in the tails.
 using Wide = long double;
 Wide logistic(Wide x) { return 1 / (1 + std::exp(-x)); }
-Wide bell(Wide x) {
-  return std::exp(-x * x / 2) * std::numbers::inv_sqrtpi_v<Wide> / std::numbers::sqrt2_v<Wide>;
-}
+Wide bell(Wide x) { return std::exp(-x * x / 2) * std::numbers::inv_sqrtpi_v<Wide> / std::numbers::sqrt2_v<Wide>; }
 Wide gate_slope(Wide x, Wide v, Wide slope) { return logistic(v) * (1 + x * logistic(-v) * slope); }
 Wide tanh_argument(Wide x) {
   return 2 * std::numbers::sqrt2_v<Wide> * std::numbers::inv_sqrtpi_v<Wide> * (x + 0.044715L * x * x * x);
@@ -47,8 +45,7 @@ Wide tanh_argument_slope(Wide x) {
   return 2 * std::numbers::sqrt2_v<Wide> * std::numbers::inv_sqrtpi_v<Wide> * (1 + 3 * 0.044715L * x * x);
 }
 
-template <class T>
-struct Derivative {
+template <class T> struct Derivative {
   const char* name;
   Tensor<T> (*f)(const Tensor<T>&);
   Wide (*exact)(Wide);
@@ -58,8 +55,8 @@ struct Derivative {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("math: derivatives keep their digits over the whole range, to 8 units in the last place",
-                   T, float, double) {
+TEST_CASE_TEMPLATE("math: derivatives keep their digits over the whole range, to 8 units in the last place", T, float,
+                   double) {
   if (std::numeric_limits<Wide>::digits <= std::numeric_limits<double>::digits)
     return;  // nothing exact to compare with
   using X = Tensor<T>;
@@ -67,14 +64,12 @@ TEST_CASE_TEMPLATE("math: derivatives keep their digits over the whole range, to
       {"exp", [](const X& x) { return exp(x); }, [](Wide x) { return std::exp(x); }, nullptr, -80, 80},
       {"expm1", [](const X& x) { return expm1(x); }, [](Wide x) { return std::exp(x); }, nullptr, -80, 80},
       {"log", [](const X& x) { return log(x); }, [](Wide x) { return 1 / x; }, nullptr, 1e-30, 1e30},
-      {"log1p", [](const X& x) { return log1p(x); }, [](Wide x) { return 1 / (1 + x); }, nullptr, -0.999,
-       100},
-      {"sqrt", [](const X& x) { return sqrt(x); }, [](Wide x) { return 1 / (2 * std::sqrt(x)); }, nullptr,
-       1e-30, 1e30},
-      {"tanh", [](const X& x) { return tanh(x); },
-       [](Wide x) { return 4 * logistic(2 * x) * logistic(-2 * x); }, nullptr, -43, 43},
-      {"sigmoid", [](const X& x) { return sigmoid(x); }, [](Wide x) { return logistic(x) * logistic(-x); },
-       nullptr, -87, 87},
+      {"log1p", [](const X& x) { return log1p(x); }, [](Wide x) { return 1 / (1 + x); }, nullptr, -0.999, 100},
+      {"sqrt", [](const X& x) { return sqrt(x); }, [](Wide x) { return 1 / (2 * std::sqrt(x)); }, nullptr, 1e-30, 1e30},
+      {"tanh", [](const X& x) { return tanh(x); }, [](Wide x) { return 4 * logistic(2 * x) * logistic(-2 * x); },
+       nullptr, -43, 43},
+      {"sigmoid", [](const X& x) { return sigmoid(x); }, [](Wide x) { return logistic(x) * logistic(-x); }, nullptr,
+       -87, 87},
       {"erf", [](const X& x) { return erf(x); },
        [](Wide x) { return 2 * std::numbers::inv_sqrtpi_v<Wide> * std::exp(-x * x); }, nullptr, -9.3, 9.3},
       {"gelu", [](const X& x) { return gelu(x); },

@@ -17,8 +17,7 @@ TEST_CASE("matmul: matmul with a one-dimensional operand") {
   for (std::int64_t k : {1, 2, 3})
     for (const Shape& left : {Shape{k}, Shape{2, k}, Shape{3, 2, k}, Shape{k, k}})
       for (const Shape& right : {Shape{k}, Shape{k, 2}, Shape{3, k, 2}, Shape{k, k}}) {
-        const auto report =
-            gradcheck([](auto x, auto y) { return matmul(x, y); }, {rng.randn(left), rng.randn(right)});
+        const auto report = gradcheck([](auto x, auto y) { return matmul(x, y); }, {rng.randn(left), rng.randn(right)});
         CHECK_MESSAGE(report, left.str() << " @ " << right.str() << ": " << report.text());
       }
 }

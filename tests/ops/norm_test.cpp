@@ -19,8 +19,7 @@ Tensor<T> composed_layer_norm(const Tensor<T>& x, const Tensor<T>& w, const Tens
   const auto c = x - mean(x, -1, true);
   return c / sqrt(mean(c * c, -1, true) + eps) * w + b;
 }
-template <class T>
-Tensor<T> composed_rms_norm(const Tensor<T>& x, const Tensor<T>& w, double eps) {
+template <class T> Tensor<T> composed_rms_norm(const Tensor<T>& x, const Tensor<T>& w, double eps) {
   return x / sqrt(mean(x * x, -1, true) + eps) * w;
 }
 
@@ -45,15 +44,13 @@ TEST_CASE("norm: values and both derivatives are the definition's") {
     };
     const auto close = [](const auto& a, const auto& e) {
       REQUIRE(a.size() == e.size());
-      for (std::size_t i = 0; i < a.size(); ++i)
-        CHECK_MESSAGE(allclose(a[i], e[i], 1e-11, 1e-11), "result " << i);
+      for (std::size_t i = 0; i < a.size(); ++i) CHECK_MESSAGE(allclose(a[i], e[i], 1e-11, 1e-11), "result " << i);
     };
     close(derivatives([&] { return layer_norm(x, w, b, 1e-3); }),
           derivatives([&] { return composed_layer_norm(x, w, b, 1e-3); }));
     close(derivatives([&] { return rms_norm(x, w, 1e-3) + b; }),
           derivatives([&] { return composed_rms_norm(x, w, 1e-3) + b; }));
-    close(derivatives([&] { return layer_norm(x) * w + b; }),
-          derivatives([&] { return layer_norm(x, w, b); }));
+    close(derivatives([&] { return layer_norm(x) * w + b; }), derivatives([&] { return layer_norm(x, w, b); }));
     close(derivatives([&] { return rms_norm(x) * w + b; }), derivatives([&] { return rms_norm(x, w) + b; }));
   }
 }
@@ -79,8 +76,7 @@ TEST_CASE("norm: a large mean costs no digits in float") {
   const Tensor<float> centred{-1.5f, -0.5f, 0.5f, 1.5f}, dy{1, 0, 0, 2};
   Tape<float> tape;
   tape.watch({x, centred});
-  CHECK(allclose(tape.backward(layer_norm(x), dy)[x], tape.backward(layer_norm(centred), dy)[centred], 0,
-                 1e-6));
+  CHECK(allclose(tape.backward(layer_norm(x), dy)[x], tape.backward(layer_norm(centred), dy)[centred], 0, 1e-6));
 }
 
 TEST_CASE("norm: a row of equal elements") {
@@ -125,11 +121,7 @@ TEST_CASE("norm: what it refuses") {
 TEST_CASE_TEMPLATE("norm: norms, deviations and normalisation at 0", T, float, double) {
   CHECK(equal(gradient([](const auto& x) { return norm(x); }, zeros<T>({2})), zeros<T>({2})));
   CHECK(equal(gradient([](const auto& x) { return std_dev(x); }, ones<T>({3})), zeros<T>({3})));
-  const auto slope = gradient(
-      [](const auto& x) {
-        return sum(layer_norm(x) * Tensor<T>{1, 0, 0});
-      },
-      full<T>({3}, 3));
+  const auto slope = gradient([](const auto& x) { return sum(layer_norm(x) * Tensor<T>{1, 0, 0}); }, full<T>({3}, 3));
   CHECK(allclose(slope, Tensor<T>{T(210.8185107), T(-105.4092553), T(-105.4092553)}, 1e-6));
   CHECK(all_nan(gradient([](const auto& x) { return sqrt(sum(x * x)); }, zeros<T>({2}))));
   for (std::int64_t n : {1, 2, 5, 33}) {

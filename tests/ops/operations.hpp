@@ -10,16 +10,14 @@
 struct Operation {
   /// f on a list of tensors, from a function of one, two or three. Plain pointers: a std::function for each
   /// of a hundred lambdas took most of the time that the table takes to compile.
-  template <class T>
-  class Function {
+  template <class T> class Function {
     using X = tapehead::Tensor<T>;
     using One = X (*)(X);
     using Two = X (*)(X, X);
     using Three = X (*)(X, X, X);
 
    public:
-    template <class F>
-    Function(F f) {
+    template <class F> Function(F f) {
       if constexpr (std::is_convertible_v<F, One>)
         one_ = f;
       else if constexpr (std::is_convertible_v<F, Two>)
@@ -67,24 +65,20 @@ inline Tensor<double> positive(const Shape& shape) { return rng().rand(shape) + 
 inline Tensor<bool> coins(const Shape& shape) { return rng().rand(shape) < 0.5; }
 
 // From a generic lambda without captures.
-template <class F>
-Operation operation(const char* name, const std::vector<Tensor<double>>& inputs, F f) {
+template <class F> Operation operation(const char* name, const std::vector<Tensor<double>>& inputs, F f) {
   return {name, inputs, f, f};
 }
-template <class F>
-Operation elementwise(const char* name, const std::vector<Tensor<double>>& inputs, F f) {
+template <class F> Operation elementwise(const char* name, const std::vector<Tensor<double>>& inputs, F f) {
   return {name, inputs, f, f, true};
 }
 // One that is reached by several records.
-template <class F>
-Operation in_steps(const char* name, const std::vector<Tensor<double>>& inputs, F f) {
+template <class F> Operation in_steps(const char* name, const std::vector<Tensor<double>>& inputs, F f) {
   Operation made = operation(name, inputs, f);
   made.records = 2;
   return made;
 }
 // One that is reached by a backward pass through another: on the outer tape it is the second of two records.
-template <class F>
-Operation backward_of(const char* name, const std::vector<Tensor<double>>& inputs, F) {
+template <class F> Operation backward_of(const char* name, const std::vector<Tensor<double>>& inputs, F) {
   return in_steps(name, inputs, [](auto x, auto dy) {
     Tape<typename decltype(x)::element> tape;
     tape.watch(x);
@@ -163,7 +157,10 @@ inline std::vector<Operation> view_rows() {
       operation("flip", {draw({2, 3, 5})}, [](auto x) { return flip(x, 1); }),
       operation("unsqueeze", {draw({2, 3})}, [](auto x) { return unsqueeze(x, 1); }),
       operation("squeeze", {draw({2, 1, 3})}, [](auto x) { return squeeze(x, 1); }),
-      operation("sum_to", {draw({2, 3, 4})}, [](auto x) { return sum_to(x, {3, 1}); }),
+      operation("sum_to", {draw({2, 3, 4})},
+                [](auto x) {
+                  return sum_to(x, {3, 1});
+                }),
       operation("broadcast_to", {draw({3, 1})},
                 [](auto x) {
                   return broadcast_to(x, {2, 3, 5});
@@ -303,24 +300,22 @@ inline std::vector<Operation> indexing_rows() {
                 }),
       operation("cross_entropy", {draw({2, 3, 5})},
                 [](auto x) {
-                  return cross_entropy(
-                      x, Index{{0, 9, 4}, {2, 1, 9}},
-                      {.ignore_index = 9, .label_smoothing = 0.2, .reduction = Reduction::none});
+                  return cross_entropy(x, Index{{0, 9, 4}, {2, 1, 9}},
+                                       {.ignore_index = 9, .label_smoothing = 0.2, .reduction = Reduction::none});
                 }),
-      operation(
-          "cross_entropy", {draw({4, 5})},
-          [](auto x) {
-            return cross_entropy(x, Index{0, 3, 4, 2}, {.label_smoothing = 0.1, .reduction = Reduction::sum});
-          }),
+      operation("cross_entropy", {draw({4, 5})},
+                [](auto x) {
+                  return cross_entropy(x, Index{0, 3, 4, 2}, {.label_smoothing = 0.1, .reduction = Reduction::sum});
+                }),
       backward_of("cross_entropy_backward", {draw({4, 5}), draw({})},
                   [](auto x) {
                     return cross_entropy(x, Index{0, -100, 4, 2}, {.label_smoothing = 0.1});
                   }),
-      backward_of("cross_entropy_backward", {draw({2, 3, 5}), draw({2, 3})},
-                  [](auto x) {
-                    return cross_entropy(x, Index{{0, 9, 4}, {2, 1, 9}},
-                                         {.ignore_index = 9, .reduction = Reduction::none});
-                  }),
+      backward_of(
+          "cross_entropy_backward", {draw({2, 3, 5}), draw({2, 3})},
+          [](auto x) {
+            return cross_entropy(x, Index{{0, 9, 4}, {2, 1, 9}}, {.ignore_index = 9, .reduction = Reduction::none});
+          }),
       operation("mse_loss", {draw({3, 5}), draw({3, 5})}, [](auto x, auto t) { return mse_loss(x, t); }),
       operation("mse_loss", {draw({3, 5}), draw({3, 5})},
                 [](auto x, auto t) { return mse_loss(x, t, Reduction::none); }),
@@ -348,9 +343,8 @@ inline std::vector<Operation> fused_rows() {
   };
   for (Operation& row : rows) row.derivatives = 1;
   rows.back().records = 2;  // it turns the layout first
-  rows.push_back(backward_of("fused_attention_gradient", {draw({3, 4}), draw({3, 4})}, [](auto x) {
-    return flash_attention(x, ones_like(x) * 0.5, ones_like(x)).out;
-  }));
+  rows.push_back(backward_of("fused_attention_gradient", {draw({3, 4}), draw({3, 4})},
+                             [](auto x) { return flash_attention(x, ones_like(x) * 0.5, ones_like(x)).out; }));
   rows.back().derivatives = 0;
   return rows;
 }
@@ -361,8 +355,7 @@ inline const std::vector<Operation>& operations() {
   using namespace operation_rows;
   static const std::vector<Operation> all = [] {
     std::vector<Operation> rows;
-    for (auto* group :
-         {arithmetic_rows, math_rows, view_rows, reduction_rows, product_rows, indexing_rows, fused_rows})
+    for (auto* group : {arithmetic_rows, math_rows, view_rows, reduction_rows, product_rows, indexing_rows, fused_rows})
       for (Operation& row : group()) rows.push_back(std::move(row));
     return rows;
   }();

@@ -21,15 +21,13 @@ namespace {
 // Operations that tests define have names that begin with "test: ".
 bool of_the_library(const Op* op) { return std::string(op->name).rfind("test: ", 0) != 0; }
 
-template <class T>
-const Operation::Function<T>& function(const Operation& op) {
+template <class T> const Operation::Function<T>& function(const Operation& op) {
   if constexpr (std::is_same_v<T, double>)
     return op.f;
   else
     return op.in_float;
 }
-template <class T>
-std::vector<Tensor<T>> inputs(const Operation& op) {
+template <class T> std::vector<Tensor<T>> inputs(const Operation& op) {
   std::vector<Tensor<T>> list;
   for (const auto& x : op.inputs) list.push_back(contiguous(to<T>(x)));
   return list;
@@ -42,39 +40,33 @@ std::vector<Tensor<T>> run(const Operation::Function<T>& f, const std::vector<Te
   Tape<T> tape;
   tape.watch(x);
   const Tensor<T> y = f(x);
-  const auto grad =
-      tape.backward(y, arriving != nullptr ? *arriving : to<T>(NumpyRandom(7).randn(y.shape())));
+  const auto grad = tape.backward(y, arriving != nullptr ? *arriving : to<T>(NumpyRandom(7).randn(y.shape())));
   std::vector<Tensor<T>> all{y};
   for (const auto& each : x) all.push_back(grad[each]);
   return all;
 }
 template <class T>
-std::vector<Tensor<T>> run(const Operation& op, const std::vector<Tensor<T>>& x,
-                           const Tensor<T>* arriving = nullptr) {
+std::vector<Tensor<T>> run(const Operation& op, const std::vector<Tensor<T>>& x, const Tensor<T>* arriving = nullptr) {
   return run<T>(function<T>(op), x, arriving);
 }
 
-template <class T>
-bool same_bits(const std::vector<Tensor<T>>& a, const std::vector<Tensor<T>>& b) {
+template <class T> bool same_bits(const std::vector<Tensor<T>>& a, const std::vector<Tensor<T>>& b) {
   if (a.size() != b.size()) return false;
   for (std::size_t i = 0; i < a.size(); ++i) {
     const auto u = a[i].to_vector(), v = b[i].to_vector();
-    if (a[i].shape() != b[i].shape() ||
-        (!u.empty() && std::memcmp(u.data(), v.data(), u.size() * sizeof(T)) != 0))
+    if (a[i].shape() != b[i].shape() || (!u.empty() && std::memcmp(u.data(), v.data(), u.size() * sizeof(T)) != 0))
       return false;
   }
   return true;
 }
 
 // The same values, stored otherwise.
-template <class T>
-Tensor<T> turned(const Tensor<T>& x) {
+template <class T> Tensor<T> turned(const Tensor<T>& x) {
   std::vector<int> reversed;
   for (int axis = x.rank(); axis-- > 0;) reversed.push_back(axis);
   return permute(contiguous(permute(x, reversed)), reversed);
 }
-template <class T>
-Tensor<T> reversed(const Tensor<T>& x) {
+template <class T> Tensor<T> reversed(const Tensor<T>& x) {
   Tensor<T> y = x;
   for (int axis = 0; axis < x.rank(); ++axis) y = flip(y, axis);
   y = contiguous(y);
@@ -82,8 +74,7 @@ Tensor<T> reversed(const Tensor<T>& x) {
   return y;
 }
 // Every other element of something larger that is NaN elsewhere.
-template <class T>
-Tensor<T> sliced(const Tensor<T>& x) {
+template <class T> Tensor<T> sliced(const Tensor<T>& x) {
   Tensor<T> y = x;
   Tensor<T> known = ones_like(x);
   for (int axis = 0; axis < x.rank(); ++axis) {
@@ -95,8 +86,7 @@ Tensor<T> sliced(const Tensor<T>& x) {
   return y;
 }
 
-template <class T>
-void check_layouts(const Operation& op) {
+template <class T> void check_layouts(const Operation& op) {
   const std::vector<Tensor<T>> plain = inputs<T>(op);
   const auto expected = run<T>(op, plain);
   const std::map<std::string, Tensor<T> (*)(const Tensor<T>&)> layouts{
@@ -164,9 +154,8 @@ TEST_CASE(
     if (op.derivatives == 2) continue;
     const auto report = gradcheck(op.f, named, {.order = op.derivatives + 1});
     CHECK_FALSE(report);
-    CHECK_MESSAGE(
-        report.text().find("gradcheck: the tape cannot differentiate this: backward: in record ") == 0,
-        report.text());
+    CHECK_MESSAGE(report.text().find("gradcheck: the tape cannot differentiate this: backward: in record ") == 0,
+                  report.text());
   }
 }
 
@@ -259,8 +248,7 @@ TEST_CASE("every operation appends one record, and a way back to each input that
   }
 }
 
-TEST_CASE(
-    "every operation gives the same bits for a view and for its contiguous copy, forward and backward") {
+TEST_CASE("every operation gives the same bits for a view and for its contiguous copy, forward and backward") {
   for (const Operation& op : operations()) {
     CAPTURE(op.name);
     if (op.derivatives == 0) continue;
@@ -282,8 +270,8 @@ TEST_CASE("every operation in float is the one in double, to a few roundings") {
   }
 }
 
-TEST_CASE_TEMPLATE("every elementwise operation takes the shapes (), (0,) and (2, 0), one element, and NaN",
-                   T, float, double) {
+TEST_CASE_TEMPLATE("every elementwise operation takes the shapes (), (0,) and (2, 0), one element, and NaN", T, float,
+                   double) {
   int count = 0;
   for (const Operation& op : operations()) {
     if (!op.elementwise) continue;
@@ -315,8 +303,7 @@ TEST_CASE_TEMPLATE("every elementwise operation takes the shapes (), (0,) and (2
 
 TEST_CASE("operations: the same bits on 1, 2 and 5 threads") {
   NumpyRandom rng(9);
-  static const Tensor<std::int64_t> index = rng.randint(0, 70, {2000}),
-                                    columns = rng.randint(0, 70, {2000, 3});
+  static const Tensor<std::int64_t> index = rng.randint(0, 70, {2000}), columns = rng.randint(0, 70, {2000, 3});
   struct Row {
     const char* name;
     std::vector<Tensor<double>> inputs;
@@ -327,9 +314,7 @@ TEST_CASE("operations: the same bits on 1, 2 and 5 threads") {
       {"layer_norm",
        {rng.randn({2000, 70}), rng.randn({70}), rng.randn({70})},
        [](X x, X weight, X bias) { return layer_norm(x, weight, bias); }},
-      {"rms_norm",
-       {rng.randn({2000, 70}), rng.randn({70})},
-       [](X x, X weight) { return rms_norm(x, weight); }},
+      {"rms_norm", {rng.randn({2000, 70}), rng.randn({70})}, [](X x, X weight) { return rms_norm(x, weight); }},
       {"cross_entropy", {rng.randn({2000, 70})}, [](X x) { return cross_entropy(x, index); }},
       {"embedding", {rng.randn({70, 100})}, [](X x) { return embedding(index, x); }},
       {"gather", {rng.randn({2000, 70})}, [](X x) { return gather(x, 1, columns); }},
@@ -379,16 +364,15 @@ TEST_CASE("every operation's third derivatives agree with differences") {
       Tape<double> tape;
       tape.watch(x);
       const auto y = op.f(x);
-      const auto grad =
-          tape.backward(y, cos(arange<double>(static_cast<double>(y.numel()))).reshape(y.shape()));
+      const auto grad = tape.backward(y, cos(arange<double>(static_cast<double>(y.numel()))).reshape(y.shape()));
       auto total = scalar(0.0);
       for (const auto& each : x)
-        total = total + sum(grad[each] *
-                            sin(arange<double>(static_cast<double>(each.numel())) + 1).reshape(each.shape()));
+        total =
+            total + sum(grad[each] * sin(arange<double>(static_cast<double>(each.numel())) + 1).reshape(each.shape()));
       return total;
     };
-    const auto report =
-        gradcheck(gradient, std::vector<Named<double>>(op.inputs.begin(), op.inputs.end()), {.order = 2, .may_be_zero = true});
+    const auto report = gradcheck(gradient, std::vector<Named<double>>(op.inputs.begin(), op.inputs.end()),
+                                  {.order = 2, .may_be_zero = true});
     CHECK_MESSAGE(report, report.text());
   }
 }

@@ -40,8 +40,7 @@ struct Array {
 };
 
 /// f(index) for every index tuple of a shape, in row-major order.
-template <class F>
-void each(const Shape& shape, const F& f) {
+template <class F> void each(const Shape& shape, const F& f) {
   if (shape.numel() == 0) return;
   Index at(static_cast<std::size_t>(shape.rank()));
   for (;;) {
@@ -72,15 +71,11 @@ using Program = std::vector<Node>;
 class Chooser {
  public:
   Chooser(Program& p, std::mt19937_64& r) : program(p), random_(r) {}
-  std::int64_t below(std::int64_t n) {
-    return static_cast<std::int64_t>(random_() % static_cast<std::uint64_t>(n));
-  }
+  std::int64_t below(std::int64_t n) { return static_cast<std::int64_t>(random_() % static_cast<std::uint64_t>(n)); }
   bool one_in(std::int64_t n) { return below(n) == 0; }
   double real() { return static_cast<double>(random_() >> 11) * 0x1p-53; }
   /// A node, more often a late one.
-  int any() {
-    return static_cast<int>(std::max({below(size()), below(size()), below(size()), below(size())}));
-  }
+  int any() { return static_cast<int>(std::max({below(size()), below(size()), below(size()), below(size())})); }
   int leaf(const Shape& shape);
   Shape shape();
   const Shape& shape_of(int node) const { return program[static_cast<std::size_t>(node)].value.shape; }
@@ -98,8 +93,7 @@ struct Kind {
   using Call = Tensor<double>(const Node&, const std::vector<Tensor<double>>&);
 
   std::string name;
-  std::string
-      source;  // C++: $a $b are inputs, $0 $1 integers, $* all of them, $i an index, $m a mask, $t the text
+  std::string source;  // C++: $a $b are inputs, $0 $1 integers, $* all of them, $i an index, $m a mask, $t the text
   Propose propose;
   std::function<Interpret> interpret;
   std::function<Call> call;

@@ -15,8 +15,7 @@ inline bool one_allowed(Chooser& c, Node& n) {
 inline bool two_broadcasting(Chooser& c, Node& n) {
   n.in = {c.any(), c.any()};
   Shape shape = c.shape_of(n.in[0]);
-  if (c.one_in(2) ||
-      !(broadcasts_to(shape, c.shape_of(n.in[1])) || broadcasts_to(c.shape_of(n.in[1]), shape))) {
+  if (c.one_in(2) || !(broadcasts_to(shape, c.shape_of(n.in[1])) || broadcasts_to(c.shape_of(n.in[1]), shape))) {
     for (int axis = 0; axis < shape.rank(); ++axis)
       if (c.one_in(3)) shape[axis] = 1;
     while (shape.rank() > 0 && c.one_in(3)) shape = shape.without(0);
@@ -27,9 +26,8 @@ inline bool two_broadcasting(Chooser& c, Node& n) {
   return n.kind->allowed == nullptr || std::all_of(second.begin(), second.end(), n.kind->allowed);
 }
 
-inline Kind elementwise(const std::string& name, double (*f)(double),
-                        Tensor<double> (*call)(const Tensor<double>&), bool (*allowed)(double) = nullptr,
-                        const std::string& source = "") {
+inline Kind elementwise(const std::string& name, double (*f)(double), Tensor<double> (*call)(const Tensor<double>&),
+                        bool (*allowed)(double) = nullptr, const std::string& source = "") {
   return {name,
           source.empty() ? name + "($a)" : source,
           one_allowed,
@@ -42,8 +40,8 @@ inline Kind elementwise(const std::string& name, double (*f)(double),
           allowed};
 }
 inline Kind binary(const std::string& name, double (*f)(double, double),
-                   Tensor<double> (*call)(const Tensor<double>&, const Tensor<double>&),
-                   const std::string& source, bool (*allowed)(double) = nullptr) {
+                   Tensor<double> (*call)(const Tensor<double>&, const Tensor<double>&), const std::string& source,
+                   bool (*allowed)(double) = nullptr) {
   return {name,
           source,
           two_broadcasting,
@@ -59,9 +57,8 @@ inline Kind binary(const std::string& name, double (*f)(double, double),
 // or an empty index for 0.
 using From = Index (*)(const Node&, const Shape&, const Index&);
 using ResultShape = Shape (*)(const Node&, const Shape&);
-inline Kind picking(const std::string& name, const std::string& source, Kind::Propose propose,
-                    ResultShape shape, From from,
-                    Tensor<double> (*call)(const Node&, const Tensor<double>&)) {
+inline Kind picking(const std::string& name, const std::string& source, Kind::Propose propose, ResultShape shape,
+                    From from, Tensor<double> (*call)(const Node&, const Tensor<double>&)) {
   return {name, source, propose,
           [shape, from](const Node& n, const In& in) {
             Array y(shape(n, in[0]->shape));
@@ -107,14 +104,12 @@ inline std::vector<Kind> elementwise_kinds() {
           "clamp", [](double v) { return std::min(std::max(v, -0.5), 0.75); },
           [](const T& x) { return clamp(x, -0.5, 0.75); }, nullptr, "clamp($a, -0.5, 0.75)"),
       elementwise(
-          "square", [](double v) { return v * v; }, [](const T& x) { return pow(x, 2); }, nullptr,
-          "pow($a, 2)"),
+          "square", [](double v) { return v * v; }, [](const T& x) { return pow(x, 2); }, nullptr, "pow($a, 2)"),
       elementwise(
-          "cube", [](double v) { return v * v * v; }, [](const T& x) { return pow(x, 3); }, nullptr,
-          "pow($a, 3)"),
+          "cube", [](double v) { return v * v * v; }, [](const T& x) { return pow(x, 3); }, nullptr, "pow($a, 3)"),
       elementwise(
-          "power", [](double v) { return std::pow(v, 1.5); }, [](const T& x) { return pow(x, 1.5); },
-          above_tenth, "pow($a, 1.5)"),
+          "power", [](double v) { return std::pow(v, 1.5); }, [](const T& x) { return pow(x, 1.5); }, above_tenth,
+          "pow($a, 1.5)"),
       elementwise(
           "one_minus", [](double v) { return 1 - v; }, [](const T& x) { return 1 - x; }, nullptr, "1 - $a"),
       elementwise(
@@ -122,17 +117,14 @@ inline std::vector<Kind> elementwise_kinds() {
       elementwise(
           "plus_two", [](double v) { return v + 2; }, [](const T& x) { return x + 2; }, nullptr, "$a + 2"),
       binary(
-          "add", [](double a, double b) { return a + b; }, [](const T& a, const T& b) { return a + b; },
-          "$a + $b"),
+          "add", [](double a, double b) { return a + b; }, [](const T& a, const T& b) { return a + b; }, "$a + $b"),
       binary(
-          "sub", [](double a, double b) { return a - b; }, [](const T& a, const T& b) { return a - b; },
-          "$a - $b"),
+          "sub", [](double a, double b) { return a - b; }, [](const T& a, const T& b) { return a - b; }, "$a - $b"),
       binary(
-          "mul", [](double a, double b) { return a * b; }, [](const T& a, const T& b) { return a * b; },
-          "$a * $b"),
+          "mul", [](double a, double b) { return a * b; }, [](const T& a, const T& b) { return a * b; }, "$a * $b"),
       binary(
-          "div", [](double a, double b) { return a / b; }, [](const T& a, const T& b) { return a / b; },
-          "$a / $b", away_from_zero),
+          "div", [](double a, double b) { return a / b; }, [](const T& a, const T& b) { return a / b; }, "$a / $b",
+          away_from_zero),
       binary(
           "maximum", [](double a, double b) { return a > b ? a : b; },
           [](const T& a, const T& b) { return maximum(a, b); }, "maximum($a, $b)"),
@@ -183,14 +175,12 @@ inline std::vector<Kind> view_kinds() {
           "permute", "permute($a, {$*})",
           [](Chooser& c, Node& n) {
             n.in = {c.any()};
-            for (int i = 0; i < c.shape_of(n.in[0]).rank(); ++i)
-              n.ints.insert(n.ints.begin() + c.below(i + 1), i);
+            for (int i = 0; i < c.shape_of(n.in[0]).rank(); ++i) n.ints.insert(n.ints.begin() + c.below(i + 1), i);
             return true;
           },
           [](const Node& n, const Shape& s) {
             Shape y = s;
-            for (std::size_t i = 0; i < n.ints.size(); ++i)
-              y[static_cast<int>(i)] = s[static_cast<int>(n.ints[i])];
+            for (std::size_t i = 0; i < n.ints.size(); ++i) y[static_cast<int>(i)] = s[static_cast<int>(n.ints[i])];
             return y;
           },
           [](const Node& n, const Shape&, const Index& at) {
@@ -291,17 +281,13 @@ inline std::vector<Kind> view_kinds() {
           },
           [](const Node& n, const T& x) { return index_select(x, axis_of(n), index_of(n)); }),
       picking(
-          "embedding", "embedding($i, $a)",
-          [](Chooser& c, Node& n) { return indexed(c, n, true) && n.ints[0] == 0; },
+          "embedding", "embedding($i, $a)", [](Chooser& c, Node& n) { return indexed(c, n, true) && n.ints[0] == 0; },
           [](const Node& n, const Shape& s) { return s.replaced(0, n.constant_shape[0]); },
           [](const Node& n, const Shape&, const Index& at) { return with(at, 0, n.constants[u(at[0])]); },
           [](const Node& n, const T& x) { return embedding(index_of(n), x); }),
       picking(
           "masked_fill", "masked_fill($a, $m, 0)",
-          [](Chooser& c, Node& n) {
-            return any_input(c, n) && c.shape_of(n.in[0]).rank() > 0 && masked(c, n);
-          },
-          same,
+          [](Chooser& c, Node& n) { return any_input(c, n) && c.shape_of(n.in[0]).rank() > 0 && masked(c, n); }, same,
           [](const Node& n, const Shape&, const Index& at) {
             Array mask(n.constant_shape);
             mask.data.assign(n.constants.begin(), n.constants.end());

@@ -12,16 +12,14 @@ inline bool reduction(Chooser& c, Node& n) { return full_axis(c, n) && (n.ints.p
 
 // f of the values along an axis.
 inline Kind reducing(const std::string& name, double (*f)(const std::vector<double>&),
-                     Tensor<double> (*call)(const Tensor<double>&, int, bool),
-                     const std::string& source = "") {
+                     Tensor<double> (*call)(const Tensor<double>&, int, bool), const std::string& source = "") {
   return {name, source.empty() ? name + "($a, $0, $1)" : source, reduction,
           [f](const Node& n, const In& in) {
             const int axis = axis_of(n);
             Array y(n.ints[1] != 0 ? in[0]->shape.replaced(axis, 1) : in[0]->shape.without(axis));
             each(in[0]->shape.replaced(axis, 1), [&](const Index& at) {
               std::vector<double> line;
-              for (std::int64_t i = 0; i < in[0]->shape[axis]; ++i)
-                line.push_back((*in[0])(with(at, axis, i)));
+              for (std::int64_t i = 0; i < in[0]->shape[axis]; ++i) line.push_back((*in[0])(with(at, axis, i)));
               y(n.ints[1] != 0 ? at : without(at, axis)) = f(line);
             });
             return y;
@@ -38,8 +36,7 @@ inline Kind along(const std::string& name, Kind::Propose propose,
             const int axis = axis_of(n);
             each(in[0]->shape.replaced(axis, 1), [&](const Index& at) {
               std::vector<double> line;
-              for (std::int64_t i = 0; i < in[0]->shape[axis]; ++i)
-                line.push_back((*in[0])(with(at, axis, i)));
+              for (std::int64_t i = 0; i < in[0]->shape[axis]; ++i) line.push_back((*in[0])(with(at, axis, i)));
               line = f(line, n);
               for (std::int64_t i = 0; i < in[0]->shape[axis]; ++i) y(with(at, axis, i)) = line[u(i)];
             });
@@ -80,8 +77,7 @@ inline std::vector<Kind> line_kinds() {
       reducing(
           "min", [](const V& v) { return *std::min_element(v.begin(), v.end()); },
           [](const T& x, int axis, bool keep) { return min(x, axis, keep); }),
-      reducing("logsumexp", log_sum_exp,
-               [](const T& x, int axis, bool keep) { return logsumexp(x, axis, keep); }),
+      reducing("logsumexp", log_sum_exp, [](const T& x, int axis, bool keep) { return logsumexp(x, axis, keep); }),
       reducing(
           "var",
           [](const V& v) {
@@ -133,15 +129,14 @@ inline std::vector<Kind> line_kinds() {
       along(
           "rope",
           [](Chooser& c, Node& n) {
-            return last_axis(c, n) && c.shape_of(n.in[0])[axis_of(n)] % 2 == 0 &&
-                   (n.ints.push_back(c.below(9)), true);
+            return last_axis(c, n) && c.shape_of(n.in[0])[axis_of(n)] % 2 == 0 && (n.ints.push_back(c.below(9)), true);
           },
           [](const V& v, const Node& n) {
             V y = v;
             const std::size_t half = v.size() / 2;
             for (std::size_t i = 0; i < half; ++i) {
-              const double angle = static_cast<double>(n.ints[1]) *
-                                   std::pow(100.0, -static_cast<double>(i) / static_cast<double>(half));
+              const double angle =
+                  static_cast<double>(n.ints[1]) * std::pow(100.0, -static_cast<double>(i) / static_cast<double>(half));
               y[i] = v[i] * std::cos(angle) - v[i + half] * std::sin(angle);
               y[i + half] = v[i + half] * std::cos(angle) + v[i] * std::sin(angle);
             }
@@ -186,18 +181,16 @@ inline bool propose_matmul(Chooser& c, Node& n) {
              shared = c.one_in(2);  // the right operand: a vector; without a batch of its own
   Shape other{s[s.rank() - 1]};
   if (!column) other = other.with(1, 1 + c.below(3));
-  for (int axis = static_cast<int>(batch.size()); !column && !shared && axis-- > 0;)
-    other = other.with(0, s[axis]);
+  for (int axis = static_cast<int>(batch.size()); !column && !shared && axis-- > 0;) other = other.with(0, s[axis]);
   n.in = {a, c.leaf(other)};
-  n.text = batch + rows + "k," + (column || shared ? "" : batch) + (column ? "k" : "kj") + "->" + batch +
-           rows + (column ? "" : "j");
+  n.text = batch + rows + "k," + (column || shared ? "" : batch) + (column ? "k" : "kj") + "->" + batch + rows +
+           (column ? "" : "j");
   return true;
 }
 
 inline bool scatter_inputs(Chooser& c, Node& n, bool rows) {
   if (!indexed(c, n, rows)) return false;
-  n.in.push_back(
-      c.leaf(rows ? c.shape_of(n.in[0]).replaced(axis_of(n), n.constant_shape[0]) : n.constant_shape));
+  n.in.push_back(c.leaf(rows ? c.shape_of(n.in[0]).replaced(axis_of(n), n.constant_shape[0]) : n.constant_shape));
   return true;
 }
 
@@ -207,8 +200,8 @@ inline std::vector<Kind> joint_kinds() {
     Array y = *in[0], index(n.constant_shape);
     each(in[1]->shape, [&](const Index& at) {
       y(with(at, axis_of(n),
-             n.constants[n.constant_shape.rank() == 1 && n.text == "rows" ? u(at[u(n.ints[0])])
-                                                                          : index.flat(at)])) += (*in[1])(at);
+             n.constants[n.constant_shape.rank() == 1 && n.text == "rows" ? u(at[u(n.ints[0])]) : index.flat(at)])) +=
+          (*in[1])(at);
     });
     return y;
   };
@@ -216,9 +209,8 @@ inline std::vector<Kind> joint_kinds() {
       kind("matmul", "matmul($a, $b)", propose_matmul, product,
            [](const Node&, const Xs& x) { return matmul(x[0], x[1]); }),
       kind(
-          "scatter_add", "scatter_add($a, $0, $i, $b)",
-          [](Chooser& c, Node& n) { return scatter_inputs(c, n, false); }, add_at,
-          [](const Node& n, const Xs& x) { return scatter_add(x[0], axis_of(n), index_of(n), x[1]); }),
+          "scatter_add", "scatter_add($a, $0, $i, $b)", [](Chooser& c, Node& n) { return scatter_inputs(c, n, false); },
+          add_at, [](const Node& n, const Xs& x) { return scatter_add(x[0], axis_of(n), index_of(n), x[1]); }),
       kind(
           "index_add", "index_add($a, $0, $i, $b)",
           [](Chooser& c, Node& n) { return n.text = "rows", scatter_inputs(c, n, true); }, add_at,
@@ -227,8 +219,7 @@ inline std::vector<Kind> joint_kinds() {
           "cat", "cat<double>({$a, $b}, $0)",
           [](Chooser& c, Node& n) {
             if (!one_axis(c, n)) return false;
-            n.in.push_back(c.one_in(2) ? n.in[0]
-                                       : c.leaf(c.shape_of(n.in[0]).replaced(axis_of(n), c.below(3))));
+            n.in.push_back(c.one_in(2) ? n.in[0] : c.leaf(c.shape_of(n.in[0]).replaced(axis_of(n), c.below(3))));
             return true;
           },
           [](const Node& n, const In& in) {
@@ -251,8 +242,7 @@ inline std::vector<Kind> joint_kinds() {
           },
           [](const Node& n, const In& in) {
             Array y(in[0]->shape.with(axis_of(n), 2));
-            each(y.shape,
-                 [&](const Index& at) { y(at) = (*in[u(at[u(n.ints[0])])])(without(at, axis_of(n))); });
+            each(y.shape, [&](const Index& at) { y(at) = (*in[u(at[u(n.ints[0])])])(without(at, axis_of(n))); });
             return y;
           },
           [](const Node& n, const Xs& x) { return stack(x, axis_of(n)); }),
@@ -269,8 +259,7 @@ inline std::vector<Kind> joint_kinds() {
           },
           [](const Node& n, const Xs& x) { return where(mask_of(n), x[0], x[1]); }),
       kind(
-          "dropout", "dropout($a, 0.2, $m)",
-          [](Chooser& c, Node& n) { return any_input(c, n) && masked(c, n); },
+          "dropout", "dropout($a, 0.2, $m)", [](Chooser& c, Node& n) { return any_input(c, n) && masked(c, n); },
           [](const Node& n, const In& in) {
             Array y = *in[0], mask(n.constant_shape);
             mask.data.assign(n.constants.begin(), n.constants.end());
@@ -293,13 +282,11 @@ inline std::vector<Kind> joint_kinds() {
             const int axis = axis_of(n);
             each(y.shape, [&](const Index& at) {
               std::vector<double> line;
-              for (std::int64_t i = 0; i < in[0]->shape[axis]; ++i)
-                line.push_back((*in[0])(inserted(at, axis, i)));
+              for (std::int64_t i = 0; i < in[0]->shape[axis]; ++i) line.push_back((*in[0])(inserted(at, axis, i)));
               const std::int64_t target = n.constants[y.flat(at)];
               const double log_sum = log_sum_exp(line);
               for (std::size_t i = 0; target != 0 && i < line.size(); ++i)
-                y(at) += (log_sum - line[i]) *
-                         ((i == u(target) ? 0.9 : 0) + 0.1 / static_cast<double>(line.size()));
+                y(at) += (log_sum - line[i]) * ((i == u(target) ? 0.9 : 0) + 0.1 / static_cast<double>(line.size()));
             });
             return y;
           },
@@ -309,9 +296,7 @@ inline std::vector<Kind> joint_kinds() {
           }),
       kind(
           "mse_loss", "mse_loss($a, $b)",
-          [](Chooser& c, Node& n) {
-            return any_input(c, n) && (n.in.push_back(c.leaf(c.shape_of(n.in[0]))), true);
-          },
+          [](Chooser& c, Node& n) { return any_input(c, n) && (n.in.push_back(c.leaf(c.shape_of(n.in[0]))), true); },
           [](const Node&, const In& in) {
             Array y{Shape{}};
             for (std::size_t i = 0; i < in[0]->data.size(); ++i)

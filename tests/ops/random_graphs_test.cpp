@@ -38,8 +38,7 @@ Tensor<double> run(const Program& program, const std::vector<Tensor<double>>& le
 }
 
 // One by one: fmt::join would compile fmt's own way of writing numbers here.
-template <class List>
-std::string joined(const List& list) {
+template <class List> std::string joined(const List& list) {
   std::string text;
   for (const auto& each : list) text += fmt::format("{}{}", text.empty() ? "" : ", ", each);
   return text;
@@ -55,8 +54,8 @@ std::string call_text(const Node& node) {
       continue;
     }
     const char what = source[++i];
-    const std::string constant = fmt::format("from_vector<std::int64_t>({{{}}}, {})", joined(node.constants),
-                                             braces(node.constant_shape));
+    const std::string constant =
+        fmt::format("from_vector<std::int64_t>({{{}}}, {})", joined(node.constants), braces(node.constant_shape));
     if (what == 'a' || what == 'b')
       text += fmt::format("v{}", node.in.at(static_cast<std::size_t>(what - 'a')));
     else if (what == '*')
@@ -86,9 +85,8 @@ std::string as_cpp(const Program& program) {
     parameters += fmt::format("{}const Tensor<double>& v{}", parameters.empty() ? "" : ", ", i);
     named += fmt::format("{}{{\"v{}\", v{}}}", named.empty() ? "" : ", ", i, i);
   }
-  return fmt::format(
-      "{}const auto f = []({}) {{\n{}  return v{};\n}};\nCHECK(gradcheck(f, {{{}}}, {{.order = 2}}));\n",
-      leaves, parameters, body, program.size() - 1, named);
+  return fmt::format("{}const auto f = []({}) {{\n{}  return v{};\n}};\nCHECK(gradcheck(f, {{{}}}, {{.order = 2}}));\n",
+                     leaves, parameters, body, program.size() - 1, named);
 }
 
 const std::vector<Kind>& kinds() {
@@ -105,8 +103,7 @@ std::vector<Named<double>> leaves_of(const Program& program) {
   std::vector<Named<double>> leaves;
   for (std::size_t i = 0; i < program.size(); ++i)
     if (program[i].kind == nullptr)
-      leaves.emplace_back(fmt::format("v{}", i),
-                          tapehead::from_vector(program[i].value.data, program[i].value.shape));
+      leaves.emplace_back(fmt::format("v{}", i), tapehead::from_vector(program[i].value.data, program[i].value.shape));
   return leaves;
 }
 
@@ -132,8 +129,7 @@ Program cleaned(const Program& program) {
 
 bool acceptable(const Array& a) {
   return a.shape.numel() <= 200 && a.shape.rank() <= 5 &&
-         std::all_of(a.data.begin(), a.data.end(),
-                     [](double v) { return std::isfinite(v) && std::abs(v) <= 30; });
+         std::all_of(a.data.begin(), a.data.end(), [](double v) { return std::isfinite(v) && std::abs(v) <= 30; });
 }
 
 Program generated(std::uint64_t seed, const std::vector<Kind>& from) {
@@ -188,13 +184,9 @@ Verdict check(const Program& program, int order) {
     if (elements == 0 || y.numel() == 0) return {};
     GradcheckReport report;
     for (double step : {0x1p-11, 0x1p-14, 0x1p-8, 0x1p-17}) {
-      report = gradcheck([&](const std::vector<Tensor<double>>& x) { return run(program, x); }, leaves,
-                         {.order = order,
-                          .points = 4,
-                          .step = step,
-                          .tolerance = 1e-6,
-                          .skip_kinks = true,
-                          .may_be_zero = true});
+      report = gradcheck(
+          [&](const std::vector<Tensor<double>>& x) { return run(program, x); }, leaves,
+          {.order = order, .points = 4, .step = step, .tolerance = 1e-6, .skip_kinks = true, .may_be_zero = true});
       if (report) return {"", true};
     }
     if (report.text().find("lies at a kink") != std::string::npos) return {};
@@ -257,8 +249,8 @@ TEST_CASE("random programs: values by a plain interpreter, gradients by differen
     if (verdict.failure.empty()) continue;
     ++failures;
     const Program small = shrunk(program, order);
-    FAIL_CHECK(fmt::format("program {}: {}\nshrunk: {}\n{}", seed, verdict.failure,
-                           check(small, order).failure, as_cpp(small)));
+    FAIL_CHECK(fmt::format("program {}: {}\nshrunk: {}\n{}", seed, verdict.failure, check(small, order).failure,
+                           as_cpp(small)));
   }
   if (count < 2000) return;
   CHECK(differentiated * 10 > count * 8);

@@ -44,8 +44,7 @@ TEST_CASE_TEMPLATE("reduce: reductions over nothing, and products over nothing",
 }
 
 TEST_CASE_TEMPLATE("reduce: winners of a maximum share its gradient", T, float, double) {
-  CHECK(equal(gradient([](const auto& x) { return max(x); }, Tensor<T>{2, 2, 1}),
-              Tensor<T>{T(0.5), T(0.5), 0}));
+  CHECK(equal(gradient([](const auto& x) { return max(x); }, Tensor<T>{2, 2, 1}), Tensor<T>{T(0.5), T(0.5), 0}));
   NumpyRandom rng(2);
   for (int round = 0; round < 50; ++round) {
     const auto x = to<T>(rng.randint(0, 4, {3, 4, 2}));

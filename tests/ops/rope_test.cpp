@@ -14,9 +14,7 @@ TEST_CASE("rope: position 0 changes nothing, lengths stay, and scores depend on 
   const auto q = rng.randn({1, 8}), k = rng.randn({1, 8});
   CHECK(equal(rope(q, Index{0}), q));
   CHECK(norm(rope(q, Index{12345})).item() == doctest::Approx(norm(q).item()));
-  const auto score = [&](std::int64_t m, std::int64_t n) {
-    return sum(rope(q, Index{m}) * rope(k, Index{n})).item();
-  };
+  const auto score = [&](std::int64_t m, std::int64_t n) { return sum(rope(q, Index{m}) * rope(k, Index{n})).item(); };
   CHECK(score(7, 3) == doctest::Approx(score(104, 100)).epsilon(1e-12));
   CHECK(score(7, 3) != doctest::Approx(score(7, 4)));
 }
@@ -25,8 +23,7 @@ TEST_CASE("rope: the angles, and which elements make a pair") {
   const Tensor<double> x{{1, 0, 0, 10}};
   const double a = 3, b = 3 * std::pow(100.0, -0.5);
   CHECK(allclose(rope(x, Index{3}, 100),
-                 Tensor<double>{{std::cos(a), -10 * std::sin(b), std::sin(a), 10 * std::cos(b)}}, 1e-15,
-                 1e-15));
+                 Tensor<double>{{std::cos(a), -10 * std::sin(b), std::sin(a), 10 * std::cos(b)}}, 1e-15, 1e-15));
 }
 
 TEST_CASE("rope: large positions keep their digits in float") {

@@ -9,8 +9,7 @@ using namespace tapehead;
 using testing::all_nan;
 using testing::gradient;
 
-TEST_CASE_TEMPLATE("softmax: infinities in softmax and logsumexp, whatever the row's length", T, float,
-                   double) {
+TEST_CASE_TEMPLATE("softmax: infinities in softmax and logsumexp, whatever the row's length", T, float, double) {
   const auto lse = [](const Tensor<T>& x) { return logsumexp(x, -1); };
   CHECK(lse({-std::numeric_limits<T>::infinity(), -std::numeric_limits<T>::infinity()}).item() ==
         -std::numeric_limits<T>::infinity());

@@ -14,8 +14,7 @@ Tensor<double> counting(const Shape& shape) {
 
 TEST_CASE_TEMPLATE("views: views are read as views, at every size", T, float, double) {
   const Tensor<T> V{{1, 10}, {2, 20}};
-  CHECK(equal(matmul(softmax(zeros<T>({2, 1, 2}), -1), V.T().reshape({2, 2, 1})).reshape({2}),
-              Tensor<T>{T(1.5), 15}));
+  CHECK(equal(matmul(softmax(zeros<T>({2, 1, 2}), -1), V.T().reshape({2, 2, 1})).reshape({2}), Tensor<T>{T(1.5), 15}));
   NumpyRandom rng(1);
   for (std::int64_t n : {1, 2, 3, 15, 16, 17, 31, 33, 64, 70, 257}) {
     CAPTURE(n);
@@ -49,8 +48,7 @@ TEST_CASE("views: reshape is a view where strides can say it and a copy where no
   CHECK(x.T().reshape({3, 1, 2}).data() == x.data());
   CHECK(counting({2, 3, 4}).transpose(0, 1).reshape({3, 8}).to_vector()[4] == 12);
   CHECK(counting({4, 6}).slice(1, 0, 4).reshape({2, 2, 4}).to_vector()[8] == 12);
-  CHECK(broadcast_to(Tensor<double>{1, 2}, {3, 2}).reshape({6}).to_vector() ==
-        std::vector<double>{1, 2, 1, 2, 1, 2});
+  CHECK(broadcast_to(Tensor<double>{1, 2}, {3, 2}).reshape({6}).to_vector() == std::vector<double>{1, 2, 1, 2, 1, 2});
   CHECK(broadcast_to(Tensor<double>{{1}, {2}}, {2, 3}).reshape({6}).to_vector() ==
         std::vector<double>{1, 1, 1, 2, 2, 2});
   CHECK(x.reshape({-1, 2}).shape() == Shape{3, 2});
@@ -61,9 +59,7 @@ TEST_CASE("views: reshape is a view where strides can say it and a copy where no
           x.reshape({-1, -1});
         }) == "reshape: (-1, -1) leaves two sizes open; only one may be -1"sv);
   CHECK(message<ShapeError>([&] { x.reshape({-1, 4}); }).find("do not divide") != std::string::npos);
-  CHECK(message<ShapeError>([&] {
-          zeros<double>({0}).reshape({-1, 0});
-        }).find("do not divide") != std::string::npos);
+  CHECK(message<ShapeError>([&] { zeros<double>({0}).reshape({-1, 0}); }).find("do not divide") != std::string::npos);
 }
 
 TEST_CASE("views: slices, selections and turns, forwards and backwards") {
@@ -83,8 +79,7 @@ TEST_CASE("views: slices, selections and turns, forwards and backwards") {
 
   CHECK(message<ValueError>([&] { x.slice(0, 0, 3, 0); }) ==
         "slice: step 0; it must be positive (flip() turns an axis round)"sv);
-  CHECK(message<IndexError>([&] { x[3]; }) ==
-        "select: index 3 on axis 0 of shape (3, 4); it must be in -3 to 2"sv);
+  CHECK(message<IndexError>([&] { x[3]; }) == "select: index 3 on axis 0 of shape (3, 4); it must be in -3 to 2"sv);
   CHECK(message<IndexError>([&] { x.transpose(0, 2); }) ==
         "transpose: axis 2 is out of range for shape (3, 4); it has axes -2 to 1"sv);
   CHECK(message<ShapeError>([&] { x.unsqueeze(0).T(); }).find("T: shape (1, 3, 4)") == 0);

@@ -14,21 +14,17 @@ namespace {
 
 // The same shape, and the same bits in every element. Normals rest on the C library's double log, sin and
 // cos: with another than glibc their last bit is its own.
-template <class E>
-bool same_bits(const Tensor<E>& a, const Tensor<E>& b) {
+template <class E> bool same_bits(const Tensor<E>& a, const Tensor<E>& b) {
 #ifndef __GLIBC__
   if constexpr (std::is_floating_point_v<E>)
     return a.shape() == b.shape() && allclose(a, b, 4 * std::numeric_limits<E>::epsilon(), 0);
 #endif
   return a.shape() == b.shape() &&
-         (a.numel() == 0 ||
-          std::memcmp(a.data(), b.data(), static_cast<std::size_t>(a.numel()) * sizeof(E)) == 0);
+         (a.numel() == 0 || std::memcmp(a.data(), b.data(), static_cast<std::size_t>(a.numel()) * sizeof(E)) == 0);
 }
 bool same_bits(const AnyTensor& drawn, const AnyTensor& reference) {
   return drawn.index() == reference.index() &&
-         std::visit(
-             [&](const auto& x) { return same_bits(x, std::get<std::decay_t<decltype(x)>>(reference)); },
-             drawn);
+         std::visit([&](const auto& x) { return same_bits(x, std::get<std::decay_t<decltype(x)>>(reference)); }, drawn);
 }
 
 // The first draw of each kind, in the reference's shape. The kinds' fixed numbers (0 to 100, a half) are the
@@ -57,8 +53,7 @@ const NamedTensors& draws() {
 }
 
 // Checks LIBRARY/KIND/SEED[/PART], where PART is a size, and IN x OUT _ weight or bias for a linear layer.
-template <class Generator>
-void check_kind(const std::string& library) {
+template <class Generator> void check_kind(const std::string& library) {
   int checked = 0;
   for (const auto& entry : draws()) {
     const auto& name = entry.first;  // clang 14 cannot capture a structured binding
@@ -85,8 +80,7 @@ void check_kind(const std::string& library) {
 }
 
 // Checks LIBRARY/mixed/SEED/I, draws in turn from one generator.
-template <class Generator>
-void check_mixed(const std::string& library) {
+template <class Generator> void check_mixed(const std::string& library) {
   int checked = 0;
   for (const golden::Words& line : golden::table("rng.tsv")) {
     if (line.text("kind") != library + "/mixed") continue;
@@ -121,8 +115,7 @@ TEST_CASE("golden: the words of the Mersenne Twister") {
     if (parts.at(0) != "mt19937") continue;
     INFO(name);
     Mt19937 words(static_cast<std::uint32_t>(std::stoll(parts.at(1))));
-    for (std::int64_t word : std::get<Tensor<std::int64_t>>(reference).to_vector())
-      CHECK(words.next() == word);
+    for (std::int64_t word : std::get<Tensor<std::int64_t>>(reference).to_vector()) CHECK(words.next() == word);
     ++checked;
   }
   CHECK(checked > 0);

@@ -74,8 +74,7 @@ TEST_CASE("random: where 16 does not divide, the last 16 normals are drawn anew"
 }
 
 // FNV-1a, 64 bits.
-template <class E>
-std::uint64_t digest(const Tensor<E>& x) {
+template <class E> std::uint64_t digest(const Tensor<E>& x) {
   std::uint64_t hash = 0xcbf29ce484222325;
   const auto* bytes = reinterpret_cast<const unsigned char*>(x.data());
   for (std::size_t i = 0; i < static_cast<std::size_t>(x.numel()) * sizeof(E); ++i)
@@ -106,8 +105,7 @@ TEST_CASE("random: torch seeds count modulo 2^32") {
 }
 
 TEST_CASE("random: whole numbers stay in their range, at its widest too") {
-  constexpr auto lowest = std::numeric_limits<std::int64_t>::min(),
-                 highest = std::numeric_limits<std::int64_t>::max();
+  constexpr auto lowest = std::numeric_limits<std::int64_t>::min(), highest = std::numeric_limits<std::int64_t>::max();
   NumpyRandom numpy(2);
   TorchRandom torch(2);
   for (const auto& draws : {numpy.randint(-3, 4, {1000}), torch.randint(-3, 4, {1000})}) {
@@ -170,10 +168,8 @@ TEST_CASE("random: bad arguments are named, and draw nothing") {
         "randperm: n is -2; it is a number of elements, 0 or more"sv);
   CHECK(message<ValueError>([&] { torch.uniform(1, 0, {2}); }) ==
         "uniform: low 1 and high 0; low must not be above high"sv);
-  CHECK(message<ValueError>([&] { torch.normal(0, -1, {2}); }) ==
-        "normal: deviation -1; it must be 0 or more"sv);
-  CHECK(message<ValueError>([&] { torch.normal(0, NAN, {2}); }) ==
-        "normal: deviation nan; it must be 0 or more"sv);
+  CHECK(message<ValueError>([&] { torch.normal(0, -1, {2}); }) == "normal: deviation -1; it must be 0 or more"sv);
+  CHECK(message<ValueError>([&] { torch.normal(0, NAN, {2}); }) == "normal: deviation nan; it must be 0 or more"sv);
   CHECK(message<ValueError>([&] { torch.bernoulli(1.5, {2}); }) ==
         "bernoulli: probability 1.5; it must be in [0, 1]"sv);
   CHECK(message<ValueError>([&] { torch.bernoulli(NAN, {2}); }) ==
@@ -219,11 +215,10 @@ TEST_CASE_TEMPLATE("random: every half-open draw stays below its end", T, float,
   };
   CHECK(below(rng.rand<T>({200'000}), 1));
   for (double low : {-1e9, -1000.0, -1.0, 0.0, 1.0, 255.0, 1e9})
-    CHECK(below(
-        rng.uniform<T>(
-            low, static_cast<double>(std::nextafter(static_cast<T>(low), std::numeric_limits<T>::max())),
-            {1000}),
-        static_cast<double>(std::nextafter(static_cast<T>(low), std::numeric_limits<T>::max()))));
+    CHECK(
+        below(rng.uniform<T>(
+                  low, static_cast<double>(std::nextafter(static_cast<T>(low), std::numeric_limits<T>::max())), {1000}),
+              static_cast<double>(std::nextafter(static_cast<T>(low), std::numeric_limits<T>::max()))));
   CHECK(equal(rng.uniform<T>(3, 3, {4}), full<T>({4}, 3)));
   if constexpr (std::is_same_v<T, double>) {
     for (double v : NumpyRandom(1).rand({200'000}).to_vector()) REQUIRE(v < 1);

@@ -9,8 +9,7 @@ using namespace tapehead;
 
 namespace {
 
-template <class E>
-std::vector<E> chosen(const std::vector<bool>& m, const std::vector<E>& a, const std::vector<E>& b) {
+template <class E> std::vector<E> chosen(const std::vector<bool>& m, const std::vector<E>& a, const std::vector<E>& b) {
   std::vector<E> c(m.size());
   for (std::size_t i = 0; i < m.size(); ++i) c[i] = m[i] ? a[i] : b[i];
   return c;
@@ -18,8 +17,8 @@ std::vector<E> chosen(const std::vector<bool>& m, const std::vector<E>& a, const
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("elementwise: rows of every length, stored with gaps, backwards, repeated", E, float,
-                   double, bool, std::int64_t) {
+TEST_CASE_TEMPLATE("elementwise: rows of every length, stored with gaps, backwards, repeated", E, float, double, bool,
+                   std::int64_t) {
   NumpyRandom rng(5);
   for (std::int64_t n : {1, 2, 15, 511, 512, 513, 1500, 32'768, 32'769, 70'001}) {
     CAPTURE(n);
@@ -31,8 +30,7 @@ TEST_CASE_TEMPLATE("elementwise: rows of every length, stored with gaps, backwar
     const auto wide = [&](const Tensor<E>& x) { return broadcast_to(x, {n}).to_vector(); };
     CHECK(where(m, a, b).to_vector() == chosen(m.to_vector(), a.to_vector(), b.to_vector()));
     CHECK(where(m, b, one).to_vector() == chosen(m.to_vector(), b.to_vector(), wide(one)));
-    CHECK(where(contiguous(m), one, contiguous(a)).to_vector() ==
-          chosen(m.to_vector(), wide(one), a.to_vector()));
+    CHECK(where(contiguous(m), one, contiguous(a)).to_vector() == chosen(m.to_vector(), wide(one), a.to_vector()));
     CHECK(contiguous(b).to_vector() == b.to_vector());
   }
 }
@@ -44,7 +42,6 @@ TEST_CASE("elementwise: axes that change places, and broadcast ones between them
   REQUIRE(c.shape() == Shape{7, 5, 600});
   for (std::int64_t i = 0; i < 7; ++i)
     for (std::int64_t j = 0; j < 5; ++j)
-      for (std::int64_t k : {0, 1, 511, 512, 599})
-        CHECK(c.at({i, j, k}) == a.at({i, 0, k}) + b.at({k, j, i}));
+      for (std::int64_t k : {0, 1, 511, 512, 599}) CHECK(c.at({i, j, k}) == a.at({i, 0, k}) + b.at({k, j, i}));
   CHECK((a < zeros<double>({7, 3, 600})).to_vector() == broadcast_to(a < 0.0, {7, 3, 600}).to_vector());
 }

@@ -68,8 +68,7 @@ Case read_case(const std::string& head, std::istream& in) {
   return c;
 }
 
-template <class E, class Bits>
-std::string print_case(const Case& c) {
+template <class E, class Bits> std::string print_case(const Case& c) {
   std::vector<E> values(static_cast<std::size_t>(c.shape.numel()));
   for (std::size_t i = 0; i < values.size(); ++i) {
     const auto bits = static_cast<Bits>(c.bits[i % c.bits.size()]);
@@ -152,16 +151,13 @@ TEST_CASE("print: options out of range") {
         "to_string: precision is -2; it must be 0 to 1100, or -1 for NumPy's default"sv);
   options = {};
   options.edge_items = 0;
-  CHECK(message<ValueError>([&] { to_string(x, options); }) ==
-        "to_string: edge_items is 0; it must be at least 1"sv);
+  CHECK(message<ValueError>([&] { to_string(x, options); }) == "to_string: edge_items is 0; it must be at least 1"sv);
   options = {};
   options.threshold = -1;
-  CHECK(message<ValueError>([&] { to_string(x, options); }) ==
-        "to_string: threshold is -1; it must be at least 0"sv);
+  CHECK(message<ValueError>([&] { to_string(x, options); }) == "to_string: threshold is -1; it must be at least 0"sv);
   options = {};
   options.line_width = 0;
-  CHECK(message<ValueError>([&] { to_string(x, options); }) ==
-        "to_string: line_width is 0; it must be at least 1"sv);
+  CHECK(message<ValueError>([&] { to_string(x, options); }) == "to_string: line_width is 0; it must be at least 1"sv);
 }
 
 TEST_CASE("print: printing nothing away") {

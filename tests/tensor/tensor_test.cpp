@@ -29,8 +29,7 @@ TEST_CASE("tensor: braces are values at every depth, and one element is not a nu
   CHECK(message<ShapeError>([] {
           Tensor<double>{{1, 2}, 3};
         }).find("a number stands among lists") != std::string::npos);
-  CHECK(message<ShapeError>([] { Tensor<double>{{{{{{{1}}}}}}}; }).find("deeper than 6") !=
-        std::string::npos);
+  CHECK(message<ShapeError>([] { Tensor<double>{{{{{{{1}}}}}}}; }).find("deeper than 6") != std::string::npos);
 }
 
 TEST_CASE("tensor: default and moved-from tensors have shape (0,) and every access is checked") {
@@ -42,8 +41,7 @@ TEST_CASE("tensor: default and moved-from tensors have shape (0,) and every acce
   CHECK(sum(y).item() == 0);
   CHECK((x + 1).shape() == Shape{0});
   CHECK(x.reshape({0, 3}).shape() == Shape{0, 3});
-  CHECK(message<IndexError>([&] { y.at({0}); }) ==
-        "at: index 0 on axis 0 of shape (0,); it must be in 0 to -1"sv);
+  CHECK(message<IndexError>([&] { y.at({0}); }) == "at: index 0 on axis 0 of shape (0,); it must be in 0 to -1"sv);
   CHECK(message<ShapeError>([&] { x.item(); }).find("item: shape (0,) has 0 elements") == 0);
 }
 
@@ -69,9 +67,7 @@ TEST_CASE("tensor: impossible shapes throw before anything is allocated") {
           zeros<float>({std::int64_t{1} << 32, std::int64_t{1} << 32});
         }).find("2^63") != std::string::npos);
   CHECK(message<ShapeError>([&] { zeros<float>({-1}); }) == "zeros: (-1,) has a negative size"sv);
-  CHECK(message<ShapeError>([&] {
-          zeros<float>({1, 1, 1, 1, 1, 1, 1});
-        }) == "shape: 7 axes; a tensor has at most 6"sv);
+  CHECK(message<ShapeError>([&] { zeros<float>({1, 1, 1, 1, 1, 1, 1}); }) == "shape: 7 axes; a tensor has at most 6"sv);
   CHECK(message<Error>([&] { zeros<float>({huge / 8}); }).find("memory") == 0);
   CHECK(zeros<float>({0, huge, 4}).numel() == 0);
 }
@@ -90,8 +86,7 @@ TEST_CASE("tensor: views share elements, copies share everything, and operations
 TEST_CASE("tensor: arange of whole numbers is exact to both ends of int64") {
   using Ints = std::vector<std::int64_t>;
   const std::int64_t t = 1'700'000'000'000'000'001, beyond = (std::int64_t{1} << 53) + 1;
-  const std::int64_t least = std::numeric_limits<std::int64_t>::min(),
-                     most = std::numeric_limits<std::int64_t>::max();
+  const std::int64_t least = std::numeric_limits<std::int64_t>::min(), most = std::numeric_limits<std::int64_t>::max();
   CHECK(arange<std::int64_t>(t, t + 3).to_vector() == Ints{t, t + 1, t + 2});
   CHECK(arange<std::int64_t>(beyond, beyond + 1).to_vector() == Ints{beyond});
   CHECK(arange<std::int64_t>(most - 2, most).to_vector() == Ints{most - 2, most - 1});
@@ -189,9 +184,8 @@ TEST_CASE("tensor: from_vector says how to leave a size open") {
 
 TEST_CASE("tensor: what memory cannot hold is an Error of the library") {
   const auto huge = broadcast_to(scalar(1.0), {std::int64_t{1} << 61});
-  CHECK(message<Error>([&] {
-          huge.to_vector();
-        }).find("to_vector: there is no memory for the 2305843009213693952") == 0);
+  CHECK(message<Error>([&] { huge.to_vector(); }).find("to_vector: there is no memory for the 2305843009213693952") ==
+        0);
 }
 
 TEST_CASE("tensor: the element types that there are") {

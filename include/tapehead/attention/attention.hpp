@@ -14,8 +14,7 @@ class TorchRandom;
 
 /// The options of every kind of attention: eager, by hand, fused, flex, packed, cached, and in modules. Scores
 /// are made in this order: scale, flex's score function, bias, masks, softmax with the sinks, dropout.
-template <class T>
-struct AttentionOptions {
+template <class T> struct AttentionOptions {
   /// true = may attend; broadcasts to (…, Lq, Lk). Masks combine with &.
   std::optional<Tensor<bool>> mask = {};
   /// Added to the scaled scores; broadcasts likewise; may be -inf; gets a gradient.
@@ -30,8 +29,7 @@ struct AttentionOptions {
   std::optional<double> scale = {};  ///< by default 1/√d_k; 0 and negative numbers are taken as they are
   bool enable_gqa = false;           ///< query head h uses key head h / (Hq / Hkv)
   double dropout_p = 0;              ///< probability of dropping a weight; needs a generator or a keep_mask
-  TorchRandom* generator =
-      nullptr;  ///< gives the seed; the weights dropped are a function of (seed, b, h, i, j)
+  TorchRandom* generator = nullptr;  ///< gives the seed; the weights dropped are a function of (seed, b, h, i, j)
   std::optional<Tensor<bool>> keep_mask = {};  ///< true = kept; broadcasts to (…, Lq, Lk)
   EmptyRows empty_rows = EmptyRows::zero;      ///< a query with no key: output 0, or NaN as the chapter warns
 
@@ -41,8 +39,7 @@ struct AttentionOptions {
   }
 };
 
-template <class T>
-struct Attention {
+template <class T> struct Attention {
   Tensor<T> out;  ///< (…, Lq, d_v)
   /// (…, Lq, Lk), before dropout. Rows sum to 1, to 0 where there is no key, and to less than 1 with a sink.
   Tensor<T> weights;
@@ -58,8 +55,7 @@ Attention<T> attention(const Tensor<T>& Q, const Tensor<T>& K, const Tensor<T>& 
 
 /// The gradients of attention_backward and the steps between, in the chapter's letters: S are the scaled
 /// scores, A the weights, O the output.
-template <class T>
-struct AttentionGradients {
+template <class T> struct AttentionGradients {
   Tensor<T> S, A, O;                 ///< the forward pass
   Tensor<T> dA;                      ///< dO Vᵀ, through the dropout
   Tensor<T> D;                       ///< (…, Lq, 1): rowsum(dO ⊙ O) = rowsum(dA ⊙ A)

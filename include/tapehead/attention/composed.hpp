@@ -17,19 +17,16 @@
 namespace tapehead::composed {
 
 /// C_ij = Σ_k A_ik B_kj: all products by broadcasting (…, m, k, 1) against (…, 1, k, n), then the sum over k.
-template <class T>
-Tensor<T> matmul(const Tensor<T>& A, const Tensor<T>& B) {
+template <class T> Tensor<T> matmul(const Tensor<T>& A, const Tensor<T>& B) {
   const auto a = unsqueeze(A, -1), b = unsqueeze(B, -3);  // named, so that the tape has them in this order
   return sum(a * b, -2);
 }
 
 /// exp(x - max x) / Σ exp(x - max x): the largest exponent is exp(0) = 1, so nothing overflows.
-template <class T>
-Tensor<T> softmax(const Tensor<T>& x, int axis, EmptyRows empty = EmptyRows::nan) {
+template <class T> Tensor<T> softmax(const Tensor<T>& x, int axis, EmptyRows empty = EmptyRows::nan) {
   const T inf = std::numeric_limits<T>::infinity();
   Tensor<T> top = max(x, axis, true);
-  if (empty == EmptyRows::zero)
-    top = masked_fill(top, eq(top, scalar(-inf)), 0);  // -inf - 0, not -inf - -inf
+  if (empty == EmptyRows::zero) top = masked_fill(top, eq(top, scalar(-inf)), 0);  // -inf - 0, not -inf - -inf
   const Tensor<T> e = exp(x - top);
   Tensor<T> total = sum(e, axis, true);
   if (empty == EmptyRows::zero) total = masked_fill(total, eq(total, scalar(T{0})), 1);
@@ -37,8 +34,7 @@ Tensor<T> softmax(const Tensor<T>& x, int axis, EmptyRows empty = EmptyRows::nan
 }
 
 /// The scores where the mask is true, -inf elsewhere, so that exp gives those a weight of exactly 0.
-template <class T>
-Tensor<T> masked(const Tensor<T>& scores, const Tensor<bool>& mask) {
+template <class T> Tensor<T> masked(const Tensor<T>& scores, const Tensor<bool>& mask) {
   return where(mask, scores, scalar(-std::numeric_limits<T>::infinity()));
 }
 

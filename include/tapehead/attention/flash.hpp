@@ -7,8 +7,7 @@
 
 namespace tapehead {
 
-template <class T>
-struct Flash {
+template <class T> struct Flash {
   Tensor<T> out;  ///< (…, Lq, d_v)
   /// (…, Lq): log Σ exp of each row's scores, its sink included; -inf where there is none; carries no gradient
   Tensor<T> lse;

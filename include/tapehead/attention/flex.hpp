@@ -45,17 +45,14 @@ struct Reads {
 [[noreturn]] void throw_read(const Shape& shape, const std::int64_t* index, int count);
 
 // A bound tensor as the score function sees it: reader(i, j, …) is one element.
-template <class T, int N, class E>
-class Reader {
+template <class T, int N, class E> class Reader {
  public:
   Reader(const Tensor<E>& x, std::int64_t first, Reads* reads) : x_(&x), first_(first), reads_(reads) {}
-  template <class... I>
-  auto operator()(I... i) const {
+  template <class... I> auto operator()(I... i) const {
     const std::int64_t index[] = {static_cast<std::int64_t>(i)..., 0};
     const Shape& shape = x_->shape();
     bool inside = sizeof...(I) == static_cast<std::size_t>(shape.rank());
-    for (int axis = 0; inside && axis < shape.rank(); ++axis)
-      inside = index[axis] >= 0 && index[axis] < shape[axis];
+    for (int axis = 0; inside && axis < shape.rank(); ++axis) inside = index[axis] >= 0 && index[axis] < shape[axis];
     if (!inside) throw_read(shape, index, static_cast<int>(sizeof...(I)));
     std::int64_t offset = 0, element = 0;
     for (int axis = 0; axis < shape.rank(); ++axis)
@@ -81,8 +78,7 @@ class Reader {
 };
 
 // The functions of one call, ready for the kernel; null where there is none.
-template <class T>
-struct FlexFunctions {
+template <class T> struct FlexFunctions {
   std::shared_ptr<const kernels::ScoreEdit<T>> score, visible;
   std::vector<Tensor<T>> bound;    // the tensors that `score` reads and trains
   std::optional<Shape> built_for;  // (B, H, Lq, Lk) of a block mask
@@ -99,13 +95,11 @@ Flash<T> flex_run(const Tensor<T>& q, const Tensor<T>& k, const Tensor<T>& v, Fl
 /// A score function with the tensors it reads: score_mod(f, tensors…). f is called as f(score, b, h, q_idx,
 /// kv_idx, readers…), and may read four elements of bound float (double) tensors, which get gradients; int64
 /// and bool tensors are read as they are.
-template <class F, class... B>
-struct ScoreMod {
+template <class F, class... B> struct ScoreMod {
   F f;
   std::tuple<Tensor<B>...> bound;
 };
-template <class F, class... B>
-ScoreMod<F, B...> score_mod(F f, const Tensor<B>&... bound) {
+template <class F, class... B> ScoreMod<F, B...> score_mod(F f, const Tensor<B>&... bound) {
   return {std::move(f), {bound...}};
 }
 
@@ -115,8 +109,7 @@ struct NoMaskMod {};
 
 namespace detail {
 
-template <class T, class F, class... B>
-class FlexScore final : public kernels::ScoreEdit<T> {
+template <class T, class F, class... B> class FlexScore final : public kernels::ScoreEdit<T> {
  public:
   explicit FlexScore(ScoreMod<F, B...> mod) : mod_(std::move(mod)) {
     std::size_t n = 0;
@@ -129,9 +122,9 @@ class FlexScore final : public kernels::ScoreEdit<T> {
     with_readers<0>(reads, [&](const auto&... reader) {
       for (std::int64_t r = 0; r < t.rows; ++r)
         for (std::int64_t c = 0; c < t.cols; ++c)
-          S[r * t.ld + c] = kernels::Dual<T, 0>(mod_.f(kernels::Dual<T, 0>(S[r * t.ld + c]), t.b, t.h,
-                                                       t.i0 + r, t.j0 + c, reader...))
-                                .v;
+          S[r * t.ld + c] =
+              kernels::Dual<T, 0>(mod_.f(kernels::Dual<T, 0>(S[r * t.ld + c]), t.b, t.h, t.i0 + r, t.j0 + c, reader...))
+                  .v;
     });
   }
   // dS becomes dS ∂f/∂s; each element that was read collects dS ∂f/∂(element). Where dS is 0 (masked scores
@@ -156,15 +149,13 @@ class FlexScore final : public kernels::ScoreEdit<T> {
   }
 
  private:
-  template <class E>
-  void place(const Tensor<E>& x, std::int64_t& first) {
+  template <class E> void place(const Tensor<E>& x, std::int64_t& first) {
     static_assert(std::is_same_v<E, T> || !std::is_floating_point_v<E>,
                   "a bound tensor has the element type of q, k and v: convert it with to<>()");
     first = this->sum_count;
     if constexpr (std::is_same_v<E, T>) bound.push_back(x), this->sum_count += x.numel();
   }
-  template <int N, class Body>
-  void with_readers(Reads& reads, const Body& body) const {
+  template <int N, class Body> void with_readers(Reads& reads, const Body& body) const {
     [&]<std::size_t... I>(std::index_sequence<I...>) {
       body(Reader<T, N, B>(std::get<I>(mod_.bound), first_[I], &reads)...);
     }
@@ -174,8 +165,7 @@ class FlexScore final : public kernels::ScoreEdit<T> {
   std::array<std::int64_t, sizeof...(B) + 1> first_{};  // of each bound tensor's elements
 };
 
-template <class M>
-kernels::TileKind mask_kind(const M& mask, const kernels::Tile& t) {
+template <class M> kernels::TileKind mask_kind(const M& mask, const kernels::Tile& t) {
   std::int64_t seen = 0;
   for (std::int64_t r = 0; r < t.rows; ++r)
     for (std::int64_t c = 0; c < t.cols; ++c) seen += mask(t.b, t.h, t.i0 + r, t.j0 + c) ? 1 : 0;
@@ -189,8 +179,7 @@ kernels::TileKind mask_kind(const M& mask, const kernels::Tile& t) {
 /// A mask function evaluated once for given lengths, so that the kernel need not call it for every tile: which
 /// blocks of 32 x 32 are hidden, and which wholly visible. B or H of 1 stands for a mask that does not depend on
 /// it. Throws ShapeError for negative sizes.
-template <class M>
-class BlockMask {
+template <class M> class BlockMask {
  public:
   static constexpr std::int64_t side = 32;
   BlockMask(M function, std::int64_t B, std::int64_t H, std::int64_t Lq, std::int64_t Lk)
@@ -231,62 +220,47 @@ class BlockMask {
   static std::int64_t blocks(std::int64_t length) { return length / side + (length % side != 0); }
   Tensor<std::int64_t> kinds_;  // (B, H, blocks of queries, blocks of keys), TileKind as a number
 };
-template <class M>
-BlockMask<M> block_mask(M mask, std::int64_t B, std::int64_t H, std::int64_t Lq, std::int64_t Lk) {
+template <class M> BlockMask<M> block_mask(M mask, std::int64_t B, std::int64_t H, std::int64_t Lq, std::int64_t Lk) {
   return BlockMask<M>(std::move(mask), B, H, Lq, Lk);
 }
 
 namespace detail {
 
-template <class M>
-kernels::TileKind mask_kind(const BlockMask<M>& blocks, const kernels::Tile& t) {
+template <class M> kernels::TileKind mask_kind(const BlockMask<M>& blocks, const kernels::Tile& t) {
   return blocks.kind(t);
 }
-template <class M>
-const M& mask_function(const M& mask) {
-  return mask;
-}
-template <class M>
-const M& mask_function(const BlockMask<M>& blocks) {
-  return blocks.mask;
-}
+template <class M> const M& mask_function(const M& mask) { return mask; }
+template <class M> const M& mask_function(const BlockMask<M>& blocks) { return blocks.mask; }
 
-template <class T, class M>
-class FlexMask final : public kernels::ScoreEdit<T> {
+template <class T, class M> class FlexMask final : public kernels::ScoreEdit<T> {
  public:
   explicit FlexMask(M mask) : mask_(std::move(mask)) {}
   kernels::TileKind kind(const kernels::Tile& t) const override { return mask_kind(mask_, t); }
   void edit(const kernels::Tile& t, T* S) const override {
     for (std::int64_t r = 0; r < t.rows; ++r)
       for (std::int64_t c = 0; c < t.cols; ++c)
-        if (!mask_function(mask_)(t.b, t.h, t.i0 + r, t.j0 + c))
-          S[r * t.ld + c] = -std::numeric_limits<T>::infinity();
+        if (!mask_function(mask_)(t.b, t.h, t.i0 + r, t.j0 + c)) S[r * t.ld + c] = -std::numeric_limits<T>::infinity();
   }
 
  private:
   M mask_;
 };
 
-template <class T, class F, class... B>
-void add_score(FlexFunctions<T>& functions, const ScoreMod<F, B...>& mod) {
+template <class T, class F, class... B> void add_score(FlexFunctions<T>& functions, const ScoreMod<F, B...>& mod) {
   auto* made = new FlexScore<T, F, B...>(mod);  // std::make_shared would compile a counter for each function
   functions.score = std::shared_ptr<const kernels::ScoreEdit<T>>(made), functions.bound = made->bound;
 }
-template <class T, class F>
-void add_score(FlexFunctions<T>& functions, const F& f) {
+template <class T, class F> void add_score(FlexFunctions<T>& functions, const F& f) {
   add_score<T>(functions, score_mod(f));
 }
-template <class T>
-void add_score(FlexFunctions<T>&, const NoScoreMod&) {}
+template <class T> void add_score(FlexFunctions<T>&, const NoScoreMod&) {}
 
-template <class T, class M>
-void add_mask(FlexFunctions<T>& functions, const M& mask) {
-  functions.visible = std::shared_ptr<const kernels::ScoreEdit<T>>(
-      static_cast<const kernels::ScoreEdit<T>*>(new FlexMask<T, M>(mask)));
+template <class T, class M> void add_mask(FlexFunctions<T>& functions, const M& mask) {
+  functions.visible =
+      std::shared_ptr<const kernels::ScoreEdit<T>>(static_cast<const kernels::ScoreEdit<T>*>(new FlexMask<T, M>(mask)));
   if constexpr (requires { mask.sparsity(); }) functions.built_for = mask.shape;
 }
-template <class T>
-void add_mask(FlexFunctions<T>&, const NoMaskMod&) {}
+template <class T> void add_mask(FlexFunctions<T>&, const NoMaskMod&) {}
 
 }  // namespace detail
 

@@ -11,12 +11,10 @@
 namespace tapehead {
 
 /// A mask function that asks for all, or for any, of several others.
-template <class... M>
-auto and_masks(M... masks) {
+template <class... M> auto and_masks(M... masks) {
   return [=](auto b, auto h, auto q, auto kv) { return (masks(b, h, q, kv) && ...); };
 }
-template <class... M>
-auto or_masks(M... masks) {
+template <class... M> auto or_masks(M... masks) {
   return [=](auto b, auto h, auto q, auto kv) { return (masks(b, h, q, kv) || ...); };
 }
 
@@ -35,8 +33,7 @@ inline auto sliding_window(std::int64_t window) {
 }
 /// The first `prefix` keys for everyone, the rest causally.
 inline auto prefix_lm(std::int64_t prefix) {
-  if (prefix < 0)
-    throw ValueError("flex::prefix_lm: prefix " + std::to_string(prefix) + "; it must not be negative");
+  if (prefix < 0) throw ValueError("flex::prefix_lm: prefix " + std::to_string(prefix) + "; it must not be negative");
   return [prefix](auto, auto, auto q, auto kv) { return kv < prefix || kv <= q; };
 }
 /// Keys of the query's own document: ids (L,), or (B, L) with a row for each sequence of the batch.
@@ -48,8 +45,8 @@ inline auto document(const Tensor<std::int64_t>& ids) {
     const std::int64_t row = each ? b * L : 0;
     const auto id = [&](std::int64_t i) {
       return i < L ? list.at(static_cast<std::size_t>(row + i))
-                   : throw IndexError("flex::document: position " + std::to_string(i) + " of " +
-                                      std::to_string(L) + " ids");
+                   : throw IndexError("flex::document: position " + std::to_string(i) + " of " + std::to_string(L) +
+                                      " ids");
     };
     return id(q) == id(kv);
   };
@@ -57,14 +54,11 @@ inline auto document(const Tensor<std::int64_t>& ids) {
 
 /// Attention with linear biases (Press et al. 2021): the score plus slopes[h] (j - i). Slopes are (H,) and
 /// train.
-template <class T>
-auto alibi(const Tensor<T>& slopes) {
-  return score_mod([](auto s, auto, auto h, auto q, auto kv, auto slope) { return s + slope(h) * (kv - q); },
-                   slopes);
+template <class T> auto alibi(const Tensor<T>& slopes) {
+  return score_mod([](auto s, auto, auto h, auto q, auto kv, auto slope) { return s + slope(h) * (kv - q); }, slopes);
 }
 /// cap tanh(s / cap) (Gemma 2). The cap is a zero-dimensional tensor and trains.
-template <class T>
-auto soft_cap(const Tensor<T>& cap) {
+template <class T> auto soft_cap(const Tensor<T>& cap) {
   return score_mod(
       [](auto s, auto, auto, auto, auto, auto c) {
         const auto limit = c();
@@ -74,8 +68,7 @@ auto soft_cap(const Tensor<T>& cap) {
 }
 /// The score plus table[h, i - j + R - 1], distances beyond R - 1 taken as R - 1 (Shaw et al. 2018; T5). The
 /// table is (H, 2R - 1) and trains.
-template <class T>
-auto relative_bias(const Tensor<T>& table) {
+template <class T> auto relative_bias(const Tensor<T>& table) {
   if (table.rank() != 2 || table.size(1) % 2 == 0)
     throw ShapeError("flex::relative_bias: a table of shape " + table.shape().str() +
                      "; it is (H, 2R - 1), one number for each distance -R + 1 to R - 1");

@@ -4,10 +4,10 @@
 
 #include "tapehead/tensor/tensor.hpp"
 
-// Masks say which query may attend to which key. A mask is a bool tensor, true = may attend, that broadcasts to (…, Lq, Lk); masks
-// combine with &, | and ~. Padding should be finite numbers: a masked *score* is selected away and never
-// becomes a weight, but 0 · NaN is NaN, so a NaN in a masked value still reaches the output, and one in a
-// masked key the gradient of the query.
+// Masks say which query may attend to which key. A mask is a bool tensor, true = may attend, that broadcasts to (…, Lq,
+// Lk); masks combine with &, | and ~. Padding should be finite numbers: a masked *score* is selected away and never
+// becomes a weight, but 0 · NaN is NaN, so a NaN in a masked value still reaches the output, and one in a masked key
+// the gradient of the query.
 
 namespace tapehead {
 

@@ -35,8 +35,7 @@ Tensor<T> dispatch_attention_qkvpacked(const Tensor<T>& qkv, std::int64_t heads,
 /// The arguments of torch.nn.functional.scaled_dot_product_attention under their names there, and the two that
 /// draw its dropout. attn_mask is a bool tensor (true = may attend) or a float one (added to the scaled
 /// scores), broadcasting to (…, Lq, Lk). is_causal is aligned top left; together with a mask, both hold.
-template <class T>
-struct SdpaOptions {
+template <class T> struct SdpaOptions {
   std::variant<std::monostate, Tensor<bool>, Tensor<T>> attn_mask = {};
   double dropout_p = 0;
   bool is_causal = false;

@@ -17,8 +17,7 @@ namespace tapehead {
 /// documents for keys than for queries. The layout of flash_attn_varlen_func (Dao et al.).
 template <std::floating_point T>
 Flash<T> flash_attention_varlen(const Tensor<T>& q, const Tensor<T>& k, const Tensor<T>& v,
-                                const Tensor<std::int64_t>& cu_seqlens_q,
-                                const Tensor<std::int64_t>& cu_seqlens_k,
+                                const Tensor<std::int64_t>& cu_seqlens_q, const Tensor<std::int64_t>& cu_seqlens_k,
                                 const AttentionOptions<std::type_identity_t<T>>& options = {});
 
 }  // namespace tapehead

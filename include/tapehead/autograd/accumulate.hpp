@@ -7,17 +7,14 @@
 namespace tapehead {
 
 /// a + b, broadcasting. int64 wraps around.
-template <class T>
-Tensor<T> add(const Tensor<T>& a, const Tensor<T>& b);
+template <class T> Tensor<T> add(const Tensor<T>& a, const Tensor<T>& b);
 
 /// x summed over the axes along which `shape` broadcasts to x's shape. float accumulates in double. Throws ShapeError
 /// where `shape` does not broadcast to x's.
-template <class T>
-Real<T> sum_to(const Tensor<T>& x, const Shape& shape);
+template <class T> Real<T> sum_to(const Tensor<T>& x, const Shape& shape);
 
 /// x repeated along new leading axes and axes of size 1, as a view without a copy: PyTorch's expand. Throws ShapeError
 /// where x's shape does not broadcast to `shape`.
-template <class E>
-Tensor<E> broadcast_to(const Tensor<E>& x, const Shape& shape);
+template <class E> Tensor<E> broadcast_to(const Tensor<E>& x, const Shape& shape);
 
 }  // namespace tapehead

@@ -11,13 +11,9 @@
 namespace tapehead {
 namespace detail {
 
-template <class E>
-void visit_saved(const SavedVisitor& visit, const Tensor<E>& saved) {
-  visit(saved.header());
-}
+template <class E> void visit_saved(const SavedVisitor& visit, const Tensor<E>& saved) { visit(saved.header()); }
 // A kernel run that several pullbacks share names the tensors that it saves itself.
-template <class Run>
-void visit_saved(const SavedVisitor& visit, const std::shared_ptr<Run>& run) {
+template <class Run> void visit_saved(const SavedVisitor& visit, const std::shared_ptr<Run>& run) {
   run->each_saved(visit);
 }
 
@@ -29,8 +25,7 @@ void visit_saved(const SavedVisitor& visit, const std::shared_ptr<Run>& run) {
 /// else: the operation's inputs, its output, and bool or integer constants; never a float computed inside the
 /// forward pass, which would lose its part of the second derivative. The lambda itself captures only numbers.
 ///   wrt(A, [](const auto& dC, const auto& B) { return matmul(dC, mT(B)); }, B)
-template <class T, class F, class... Saved>
-struct Wrt {
+template <class T, class F, class... Saved> struct Wrt {
   const Tensor<T>& input;
   F pullback;
   std::tuple<const Saved&...> saved;
@@ -57,8 +52,7 @@ Wrt<T, F, Saved...> wrt(const Tensor<T>& input, F pullback, const Saved&... save
 /// Appends the operation that made `out` to every live tape that knows one of its inputs, and returns `out`. Each input
 /// is a wrt(…). Where `out` is an input itself, or known to a tape, the result is the same values under an identity of
 /// its own. The tapes refer to `op`, which therefore must not be a temporary.
-template <class T, class... Inputs>
-Tensor<T> record(const Op& op, Tensor<T> out, const Inputs&... inputs) {
+template <class T, class... Inputs> Tensor<T> record(const Op& op, Tensor<T> out, const Inputs&... inputs) {
   if (((out.id() == inputs.input.id()) || ...) || !Tape<T>::is_new(out)) [[unlikely]]
     out = out.view(out.shape(), out.strides(), out.data());
   for (Tape<T>* tape = Tape<T>::innermost(); tape != nullptr; tape = tape->outer()) {
@@ -69,8 +63,7 @@ Tensor<T> record(const Op& op, Tensor<T> out, const Inputs&... inputs) {
     if (!any) continue;
     const int made = tape->append(op, out);
     int i = 0;
-    ((known[i] >= 0 ? tape->template connect<typename Inputs::Edge>(made, known[i], inputs) : void(), ++i),
-     ...);
+    ((known[i] >= 0 ? tape->template connect<typename Inputs::Edge>(made, known[i], inputs) : void(), ++i), ...);
   }
   detail::tell(detail::TapeEvent::recorded, &op);
   return out;

@@ -34,13 +34,12 @@ struct Op {
 /// Every operation there is, in no particular order.
 const std::vector<const Op*>& all_operations();
 
-template <class T>
-class Tape;
+template <class T> class Tape;
 
 namespace detail {
 
-// Called, where set, when an operation has been recorded, before and after each walk back, and when a record's pullbacks
-// have run: a Profile listens to it.
+// Called, where set, when an operation has been recorded, before and after each walk back, and when a record's
+// pullbacks have run: a Profile listens to it.
 enum class TapeEvent { recorded, walk_begins, pulled, walk_ends };
 using TapeWatch = void (*)(TapeEvent, const Op*);
 inline constinit thread_local TapeWatch tape_watch = nullptr;
@@ -51,12 +50,10 @@ inline void tell(TapeEvent event, const Op* op = nullptr) {
 }
 
 // Makes standard containers take the library's memory, which memory_use() counts and whose lack is an Error.
-template <class E>
-struct Counted {
+template <class E> struct Counted {
   using value_type = E;
   Counted() = default;
-  template <class U>
-  Counted(const Counted<U>&) {}
+  template <class U> Counted(const Counted<U>&) {}
   E* allocate(std::size_t n) { return static_cast<E*>(detail::allocate(n * sizeof(E))); }
   void deallocate(E* block, std::size_t n) noexcept { release(block, n * sizeof(E)); }
   friend bool operator==(const Counted&, const Counted&) { return true; }
@@ -86,8 +83,7 @@ class Arena {
 using SavedVisitor = std::function<void(const Header&)>;
 
 // The path from a record's output back to one of its inputs.
-template <class T>
-struct Edge {
+template <class T> struct Edge {
   explicit Edge(int into_node) : into(into_node) {}
   virtual ~Edge() = default;
   virtual Tensor<T> pull(const Tensor<T>& dy) const = 0;
@@ -97,8 +93,7 @@ struct Edge {
 };
 
 // One line of the tape: a watched tensor (no operation) or a recorded result.
-template <class T>
-struct Node {
+template <class T> struct Node {
   const Op* op = nullptr;
   Edge<T>* edges = nullptr;             // in the order of the inputs
   const std::int64_t* sizes = nullptr;  // of the result
@@ -110,8 +105,7 @@ struct Node {
 }  // namespace detail
 
 /// A tensor to watch, with a name for the tape's prints. Converts from a tensor alone.
-template <class T>
-struct Named {
+template <class T> struct Named {
   Named(const Tensor<T>& t) : tensor(t) {}
   Named(std::string n, const Tensor<T>& t) : name(std::move(n)), tensor(t) {}
   std::string name;
@@ -119,8 +113,7 @@ struct Named {
 };
 
 /// What backward() returns: the gradient of each watched tensor.
-template <class T>
-class Gradients {
+template <class T> class Gradients {
  public:
   /// The gradient with respect to x, of x's shape: zeros when the output does not depend on x. Throws
   /// GradientError for a tensor that was not watched.
@@ -144,8 +137,7 @@ class Gradients {
 };
 
 /// The record of a computation, for float or double tensors. Lives in a scope, on the thread that made it.
-template <class T>
-class Tape {
+template <class T> class Tape {
  public:
   Tape();
   ~Tape();
@@ -195,8 +187,7 @@ class Tape {
   /// Appends the record of an operation, and returns its number. `out` is new to this tape: see is_new().
   int append(const Op& op, const Tensor<T>& out) { return enter(&op, out); }
   /// Adds the edge that E makes of these arguments to a record.
-  template <class E, class... A>
-  void connect(int node, const A&... arguments) {
+  template <class E, class... A> void connect(int node, const A&... arguments) {
     static_assert(alignof(E) <= 16);
     connect(node, new (arena_.take(sizeof(E))) E(arguments...));
   }
@@ -204,8 +195,7 @@ class Tape {
   static bool is_new(const Tensor<T>& x) {
     for (const Tape* tape = innermost_; tape != nullptr; tape = tape->outer_) {
       const auto since = static_cast<std::size_t>(x.id() - tape->first_id_);
-      if (x.id() < tape->first_id_ || (since < tape->node_of_.size() && tape->node_of_[since] >= 0))
-        return false;
+      if (x.id() < tape->first_id_ || (since < tape->node_of_.size() && tape->node_of_[since] >= 0)) return false;
     }
     return true;
   }
@@ -249,7 +239,7 @@ class Tape {
   mutable bool walked_ = false;  // backward() has been called
   std::int64_t first_id_;        // tensors made since have this id or a larger one
   std::deque<detail::Node<T>, detail::Counted<detail::Node<T>>> nodes_;  // chunks: records never move
-  std::vector<int, detail::Counted<int>> node_of_;   // by id - first_id_; -1: not on this tape
+  std::vector<int, detail::Counted<int>> node_of_;                       // by id - first_id_; -1: not on this tape
   std::vector<std::pair<std::int64_t, int>> early_;  // (id, node) of tensors made before the tape; sorted
   std::vector<Watched> watched_;
   detail::Arena arena_;
@@ -258,13 +248,9 @@ extern template class Tape<float>;
 extern template class Tape<double>;
 
 /// Whether any live tape of this thread knows x: whether an operation on it would be recorded.
-template <class T>
-bool is_recorded(const Tensor<T>& x);
+template <class T> bool is_recorded(const Tensor<T>& x);
 
 /// The same values, known to no tape: gradients stop here.
-template <class T>
-Tensor<T> detach(const Tensor<T>& x) {
-  return x.unrecorded();
-}
+template <class T> Tensor<T> detach(const Tensor<T>& x) { return x.unrecorded(); }
 
 }  // namespace tapehead

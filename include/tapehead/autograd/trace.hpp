@@ -10,17 +10,15 @@
 namespace tapehead {
 
 /// One path along which part of a gradient arrived.
-template <class T>
-struct Route {
-  std::string path;  ///< the use of x, and the watched results after it: "V → O", "transpose #7 → S → O"
+template <class T> struct Route {
+  std::string path;          ///< the use of x, and the watched results after it: "V → O", "transpose #7 → S → O"
   std::vector<int> records;  ///< the same as record numbers
   Tensor<T> gradient;        ///< the part that arrived along this path, of x's shape
   double norm = 0;           ///< its norm
   double share = 0;          ///< its projection on the whole gradient, as a fraction: the shares add up to 1
 };
 
-template <class T>
-struct Explanation {
+template <class T> struct Explanation {
   std::string name;    ///< x's name, or its record's number
   Tensor<T> gradient;  ///< the whole gradient: the sum of the routes
   double norm = 0;

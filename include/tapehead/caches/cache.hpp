@@ -19,8 +19,7 @@ namespace tapehead {
 
 /// The keys and values of up to `capacity` tokens, for any leading axes: of shape `lead` = (B, Hkv), say, or
 /// () for one head.
-template <std::floating_point T>
-class KVCache {
+template <std::floating_point T> class KVCache {
  public:
   /// Keys of key_width elements, values of value_width (0: as wide as the keys).
   /// Throws ShapeError where a size is negative or lead has more than four axes.
@@ -50,7 +49,7 @@ class KVCache {
 
   Shape lead_;
   std::int64_t length_ = 0;
-  Tensor<T> keys_, values_;  // (…, capacity, width), shared with copies of this cache
+  Tensor<T> keys_, values_;                             // (…, capacity, width), shared with copies of this cache
   std::shared_ptr<std::atomic<std::int64_t>> written_;  // rows written in these, by whichever copy
 };
 
@@ -65,12 +64,10 @@ Tensor<T> decode(const Tensor<T>& q, const KVCache<T>& cache,
 
 /// A cache for attention to the last `window` tokens, the current one counted: memory for at most twice the
 /// window (or one chunk behind a window, if that is more), however many tokens go through it.
-template <std::floating_point T>
-class SlidingKVCache {
+template <std::floating_point T> class SlidingKVCache {
  public:
   /// Throws ValueError unless the window is 1 or more and small enough to count twice of it.
-  SlidingKVCache(const Shape& lead, std::int64_t window, std::int64_t key_width,
-                 std::int64_t value_width = 0);
+  SlidingKVCache(const Shape& lead, std::int64_t window, std::int64_t key_width, std::int64_t value_width = 0);
 
   /// As KVCache::append(), without a capacity.
   void append(const Tensor<T>& k, const Tensor<T>& v);

@@ -16,8 +16,7 @@ namespace tapehead {
 /// with PagedAttention" (2023).
 ///
 /// A call that throws changes nothing. The cache cannot be copied, because there is one pool.
-template <std::floating_point T>
-class PagedKVCache {
+template <std::floating_point T> class PagedKVCache {
  public:
   struct Size {
     std::int64_t blocks;           ///< in the pool
@@ -88,8 +87,7 @@ class PagedKVCache {
   void drop(std::int64_t block);
   Holders& held(std::int64_t block);
   T* rows(const Tensor<T>& pool, std::int64_t block, std::int64_t head) const;
-  template <class F>
-  void each_run(const Entry& entry, std::int64_t begin, std::int64_t end, const F& f) const;
+  template <class F> void each_run(const Entry& entry, std::int64_t begin, std::int64_t end, const F& f) const;
   Tensor<T> gathered(Sequence sequence, const Tensor<T>& pool) const;
   void write(const Tensor<T>& pool, const Entry& entry, const Tensor<T>& rows);
 

@@ -15,8 +15,7 @@ namespace tapehead {
 ///
 /// The tree holds its blocks (PagedKVCache::retain) until they are evicted or the tree ends; the cache must
 /// outlive it.
-template <std::floating_point T>
-class PrefixTree {
+template <std::floating_point T> class PrefixTree {
  public:
   using Tokens = std::vector<std::int64_t>;
 
@@ -26,10 +25,9 @@ class PrefixTree {
   ~PrefixTree();
 
   struct Match {
-    std::int64_t
-        sequence;         ///< a new one in the cache that holds the matched tokens: the caller appends to it
-                          ///< and erases it
-    std::int64_t length;  ///< how many of the tokens asked for it holds
+    std::int64_t sequence;  ///< a new one in the cache that holds the matched tokens: the caller appends to it
+                            ///< and erases it
+    std::int64_t length;    ///< how many of the tokens asked for it holds
   };
   /// The longest prefix of `tokens` that is held, to the token: the last block is shared in part if only its
   /// first tokens agree. To get the last token's output too, ask without that token.

@@ -58,8 +58,7 @@ struct CheckedFunction {
   Tensor<double> operator()(const std::vector<Tensor<double>>& x) const { return call(f, x); }
 };
 // f takes the vector itself where there is no i.
-template <class F, std::size_t... i>
-CheckedFunction checked(const F& f, std::index_sequence<i...>) {
+template <class F, std::size_t... i> CheckedFunction checked(const F& f, std::index_sequence<i...>) {
   return {&f, [](const void* g, const std::vector<Tensor<double>>& x) -> Tensor<double> {
             if constexpr (sizeof...(i) == 0)
               return (*static_cast<const F*>(g))(x);
@@ -68,12 +67,11 @@ CheckedFunction checked(const F& f, std::index_sequence<i...>) {
           }};
 }
 /// `taken`: how many tensors f takes; 0 where it takes a vector of them.
-GradcheckReport gradcheck(const CheckedFunction& f, std::size_t taken,
-                          const std::vector<Named<double>>& inputs, const GradcheckOptions& options);
+GradcheckReport gradcheck(const CheckedFunction& f, std::size_t taken, const std::vector<Named<double>>& inputs,
+                          const GradcheckOptions& options);
 
 // How many tensors f takes, sizeof...(i) or more; 0 when it takes none, but a vector of them.
-template <class F, std::size_t... i>
-constexpr std::size_t arity(std::index_sequence<i...>) {
+template <class F, std::size_t... i> constexpr std::size_t arity(std::index_sequence<i...>) {
   if constexpr (std::is_invocable_v<const F&, std::enable_if_t<i + 1 != 0, const Tensor<double>&>...>)
     return sizeof...(i);
   else if constexpr (sizeof...(i) == 8)
@@ -88,8 +86,7 @@ constexpr std::size_t arity(std::index_sequence<i...>) {
 /// the same function at each call (no fresh dropout). Throws ValueError for options out of range.
 ///   CHECK(gradcheck([](auto a, auto b) { return matmul(a, b); }, {{"a", a}, {"b", b}}, {.order = 2}));
 template <class F>
-GradcheckReport gradcheck(F f, const std::vector<Named<double>>& inputs,
-                          const GradcheckOptions& options = {}) {
+GradcheckReport gradcheck(F f, const std::vector<Named<double>>& inputs, const GradcheckOptions& options = {}) {
   constexpr std::size_t n = detail::arity<F>(std::index_sequence<0>());
   return detail::gradcheck(detail::checked(f, std::make_index_sequence<n>()), n, inputs, options);
 }

@@ -15,14 +15,13 @@ namespace tapehead {
 /// For heatmap_svg and heatmap_text.
 struct HeatmapOptions {
   std::string title{};
-  std::string
-      description{};       ///< an SVG's text alternative; where it is empty, a sentence about size and range
-  std::string row_axis{};  ///< the name of the row axis: "query"
+  std::string description{};  ///< an SVG's text alternative; where it is empty, a sentence about size and range
+  std::string row_axis{};     ///< the name of the row axis: "query"
   std::string column_axis{};
   std::vector<std::string> row_labels{};  ///< none, or one a row
   std::vector<std::string> column_labels{};
-  int precision = 2;            ///< digits after the point in a cell of float or double
-  std::optional<double> low{};  ///< the value of the darkest colour; the smallest value where it is not given
+  int precision = 2;             ///< digits after the point in a cell of float or double
+  std::optional<double> low{};   ///< the value of the darkest colour; the smallest value where it is not given
   std::optional<double> high{};  ///< the value of the lightest colour; a mask has neither
   /// Numbers in the cells. An SVG omits them in a mask, and beyond 24 rows or columns. Without numbers, a cell in
   /// the terminal is one character wide: a colour, or a shade where there is no colour.
@@ -33,8 +32,7 @@ struct HeatmapOptions {
 /// its cells are filled where it is true. Rank 1 is one row, rank 0 one cell. Throws ShapeError on more than
 /// two axes; ValueError where the labels are not as many as the rows or columns, where low > high, and beyond
 /// 65,536 cells.
-template <class T>
-std::string heatmap_svg(const Tensor<T>& x, const HeatmapOptions& options = {});
+template <class T> std::string heatmap_svg(const Tensor<T>& x, const HeatmapOptions& options = {});
 
 /// automatic: where standard output is a terminal, NO_COLOR is not set and TERM is not "dumb".
 enum class Colour { automatic, always, never };

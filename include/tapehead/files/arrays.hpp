@@ -39,8 +39,7 @@ class NamedTensors {
   /// The tensor with elements E: as it is, or converted where E holds every value exactly (float in double;
   /// bool in any number type; whole numbers up to 2^24 in float, 2^53 in double). Throws ValueError where
   /// converting would round.
-  template <class E>
-  Tensor<E> get(const std::string& name) const;
+  template <class E> Tensor<E> get(const std::string& name) const;
 
  private:
   std::vector<Entry> entries_;

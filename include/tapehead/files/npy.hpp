@@ -12,10 +12,8 @@
 namespace tapehead {
 
 /// Throws FileError, or ValueError where the elements do not fit E exactly: see NamedTensors::get.
-template <class E>
-Tensor<E> load_npy(const std::string& path);
-template <class E>
-void save_npy(const std::string& path, const Tensor<E>& x);
+template <class E> Tensor<E> load_npy(const std::string& path);
+template <class E> void save_npy(const std::string& path, const Tensor<E>& x);
 
 /// The arrays of an archive that np.savez wrote, under their names. Throws FileError for a compressed archive:
 /// write it with np.savez instead of np.savez_compressed.

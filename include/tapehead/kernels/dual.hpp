@@ -10,8 +10,7 @@
 namespace tapehead::kernels {
 
 /// v + Σ dₙ εₙ with εₙ εₘ = 0. N partial derivatives: of the score, and of what the function reads.
-template <class T, int N>
-struct Dual {
+template <class T, int N> struct Dual {
   T v{};
   T d[N > 0 ? N : 1] = {};
 
@@ -35,9 +34,7 @@ struct Dual {
   friend Dual operator+(const Dual& a, const Dual& b) { return chain(a.v + b.v, a, 1, b, 1); }
   friend Dual operator-(const Dual& a, const Dual& b) { return chain(a.v - b.v, a, 1, b, -1); }
   friend Dual operator*(const Dual& a, const Dual& b) { return chain(a.v * b.v, a, b.v, b, a.v); }
-  friend Dual operator/(const Dual& a, const Dual& b) {
-    return chain(a.v / b.v, a, 1 / b.v, b, -a.v / (b.v * b.v));
-  }
+  friend Dual operator/(const Dual& a, const Dual& b) { return chain(a.v / b.v, a, 1 / b.v, b, -a.v / (b.v * b.v)); }
   friend Dual operator-(const Dual& a) { return a.chain(-a.v, -1); }
   friend bool operator<(const Dual& a, const Dual& b) { return a.v < b.v; }
   friend bool operator>(const Dual& a, const Dual& b) { return a.v > b.v; }
@@ -65,8 +62,7 @@ struct Dual {
     return a.chain(y, y * (1 - y));
   }
   friend Dual pow(const Dual& a, double p) {
-    return a.chain(static_cast<T>(std::pow(a.v, p)),
-                   static_cast<T>(p * std::pow(static_cast<double>(a.v), p - 1)));
+    return a.chain(static_cast<T>(std::pow(a.v, p)), static_cast<T>(p * std::pow(static_cast<double>(a.v), p - 1)));
   }
   /// At a tie the slope is shared, as maximum() and minimum() do.
   friend Dual max(const Dual& a, const Dual& b) {

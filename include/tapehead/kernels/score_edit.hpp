@@ -15,8 +15,7 @@ enum class TileKind { skip, partial, full };
 
 /// Anything that changes scores inside the fused kernel: a mask, a bias, a reader's own function. One call
 /// covers a tile. Several threads call these functions at once.
-template <class T>
-struct ScoreEdit {
+template <class T> struct ScoreEdit {
   virtual ~ScoreEdit() = default;
 
   virtual TileKind kind(const Tile&) const { return TileKind::partial; }

@@ -20,8 +20,7 @@ enum class Implementation { eager, sdpa, flash, flex };
 /// "flex_attention". Throws ValueError for another name.
 Implementation implementation(const std::string& name);
 /// Sets it for every attention inside a model: `set_implementation(model, "flash")`.
-template <class M>
-void set_implementation(M& model, const std::string& name) {
+template <class M> void set_implementation(M& model, const std::string& name) {
   model.each_module([how = implementation(name)](auto& module) {
     if constexpr (requires { module.options.implementation; }) module.options.implementation = how;
   });
@@ -39,17 +38,13 @@ Tensor<T> attend_packed(Implementation how, const Tensor<T>& qkv, std::int64_t h
                         const AttentionOptions<std::type_identity_t<T>>& options);
 
 /// (…, L, heads · d) to (…, heads, L, d), and back.
-template <class T>
-Tensor<T> split_heads(const Tensor<T>& x, std::int64_t heads);
-template <class T>
-Tensor<T> merge_heads(const Tensor<T>& x);
+template <class T> Tensor<T> split_heads(const Tensor<T>& x, std::int64_t heads);
+template <class T> Tensor<T> merge_heads(const Tensor<T>& x);
 /// rope() of x (…, L, d) at the positions first_position, first_position + 1, …
-template <class T>
-Tensor<T> rotated(const Tensor<T>& x, std::int64_t first_position, double theta);
+template <class T> Tensor<T> rotated(const Tensor<T>& x, std::int64_t first_position, double theta);
 
 /// Single-head self-attention: x → (Q, K, V) → attention → output projection. x and y are (B, L, d_model).
-template <std::floating_point T>
-struct SelfAttention : Module<SelfAttention<T>, T> {
+template <std::floating_point T> struct SelfAttention : Module<SelfAttention<T>, T> {
   struct Options {
     std::int64_t d_k = 0;  ///< 0: d_model
     bool causal = false;
@@ -77,8 +72,7 @@ struct SelfAttention : Module<SelfAttention<T>, T> {
                                    .generator = generator_})));
   }
 
-  template <class F>
-  void members(F&& visit) {
+  template <class F> void members(F&& visit) {
     visit("W_q", W_q), visit("W_k", W_k), visit("W_v", W_v), visit("W_o", W_o);
   }
 
@@ -103,8 +97,7 @@ struct HeadOptions {
 
 /// The part between the projections: queries, keys and values to heads, attention, and back. Holds the parameters
 /// that QK-norm and sinks bring.
-template <std::floating_point T>
-struct Heads {
+template <std::floating_point T> struct Heads {
   std::int64_t heads, kv_heads, head_dim;
   std::optional<RMSNorm<T>> q_norm, k_norm;
   std::optional<Tensor<T>> sinks;  ///< (heads,), starting at 0
@@ -118,9 +111,8 @@ struct Heads {
   /// Lk).
   Tensor<T> operator()(const Tensor<T>& q, const Tensor<T>& k, const Tensor<T>& v, const HeadOptions& o,
                        const std::optional<Tensor<bool>>& mask, TorchRandom* dropout_generator) const {
-    return merge_heads(attend(o.implementation, split(q, heads, q_norm, o, 0),
-                              split(k, kv_heads, k_norm, o, 0), split_heads(v, kv_heads),
-                              attention_options(o, mask, dropout_generator)));
+    return merge_heads(attend(o.implementation, split(q, heads, q_norm, o, 0), split(k, kv_heads, k_norm, o, 0),
+                              split_heads(v, kv_heads), attention_options(o, mask, dropout_generator)));
   }
   /// The same for q, k and v side by side, (…, L, width + 2 kv_width). The fused kernel takes them as they are if
   /// they are neither normalised nor rotated.
@@ -149,16 +141,15 @@ struct Heads {
     return KVCache<T>(lead.with(lead.rank(), kv_heads), capacity, head_dim);
   }
 
-  template <class F>
-  void members(F&& visit) {
+  template <class F> void members(F&& visit) {
     if (q_norm) visit("q_norm", *q_norm), visit("k_norm", *k_norm);
     if (sinks) visit("sinks", *sinks);
   }
 
  private:
   // To heads, normalised and rotated as asked for.
-  Tensor<T> split(const Tensor<T>& x, std::int64_t count, const std::optional<RMSNorm<T>>& norm,
-                  const HeadOptions& o, std::int64_t first_position) const {
+  Tensor<T> split(const Tensor<T>& x, std::int64_t count, const std::optional<RMSNorm<T>>& norm, const HeadOptions& o,
+                  std::int64_t first_position) const {
     const Tensor<T> y = split_heads(x, count);
     const Tensor<T> normed = norm ? (*norm)(y) : y;
     return o.rope ? rotated(normed, first_position, o.rope_theta) : normed;
@@ -177,15 +168,13 @@ struct Heads {
 
 /// Attention by several heads, each with its part of the width: of x to itself, or of x to a context. Vaswani et al.
 /// (2017), section 3.2.2.
-template <std::floating_point T>
-struct MultiHeadAttention : Module<MultiHeadAttention<T>, T> {
+template <std::floating_point T> struct MultiHeadAttention : Module<MultiHeadAttention<T>, T> {
   HeadOptions options;
   Heads<T> heads;
   Linear<T> q_proj, k_proj, v_proj, o_proj;
 
   /// Inputs of `width`; a context of context_width (0: the same).
-  MultiHeadAttention(std::int64_t width, TorchRandom& rng, const HeadOptions& o,
-                     std::int64_t context_width = 0)
+  MultiHeadAttention(std::int64_t width, TorchRandom& rng, const HeadOptions& o, std::int64_t context_width = 0)
       : options(o),
         heads("MultiHeadAttention", width, o),
         q_proj(width, heads.width(), rng, o.bias),
@@ -199,8 +188,7 @@ struct MultiHeadAttention : Module<MultiHeadAttention<T>, T> {
     return attended(x, x, mask, options);
   }
   /// Queries from x, (…, L, width), keys and values from a context, (…, Lk, context_width). Never causal.
-  Tensor<T> cross(const Tensor<T>& x, const Tensor<T>& context,
-                  const std::optional<Tensor<bool>>& mask = {}) const {
+  Tensor<T> cross(const Tensor<T>& x, const Tensor<T>& context, const std::optional<Tensor<bool>>& mask = {}) const {
     HeadOptions o = options;
     o.causal = false;
     return attended(x, context, mask, o);
@@ -210,12 +198,9 @@ struct MultiHeadAttention : Module<MultiHeadAttention<T>, T> {
   Tensor<T> decode(const Tensor<T>& x, KVCache<T>& cache) const {
     return o_proj(heads.decode(q_proj(x), k_proj(x), v_proj(x), options, cache));
   }
-  KVCache<T> make_cache(const Shape& lead, std::int64_t capacity) const {
-    return heads.make_cache(lead, capacity);
-  }
+  KVCache<T> make_cache(const Shape& lead, std::int64_t capacity) const { return heads.make_cache(lead, capacity); }
 
-  template <class F>
-  void members(F&& visit) {
+  template <class F> void members(F&& visit) {
     visit("q_proj", q_proj), visit("k_proj", k_proj), visit("v_proj", v_proj), visit("o_proj", o_proj);
     heads.members(visit);
   }
@@ -223,8 +208,7 @@ struct MultiHeadAttention : Module<MultiHeadAttention<T>, T> {
  private:
   Tensor<T> attended(const Tensor<T>& x, const Tensor<T>& context, const std::optional<Tensor<bool>>& mask,
                      const HeadOptions& o) const {
-    return o_proj(
-        heads(q_proj(x), k_proj(context), v_proj(context), o, mask, this->training ? generator_ : nullptr));
+    return o_proj(heads(q_proj(x), k_proj(context), v_proj(context), o, mask, this->training ? generator_ : nullptr));
   }
   TorchRandom* generator_;
 };

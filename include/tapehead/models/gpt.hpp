@@ -18,28 +18,23 @@ enum class NormKind { layer, rms };
 enum class MlpKind { gelu, gelu_tanh, swiglu };
 
 /// One of several modules, chosen when it is made. Parameters have the names of the chosen module.
-template <std::floating_point T, class... M>
-struct OneOf : Module<OneOf<T, M...>, T> {
+template <std::floating_point T, class... M> struct OneOf : Module<OneOf<T, M...>, T> {
   std::variant<M...> kind;
 
   explicit OneOf(std::variant<M...> chosen) : kind(std::move(chosen)) {}
   Tensor<T> operator()(const Tensor<T>& x) const {
     return std::visit([&x](const auto& module) { return module(x); }, kind);
   }
-  template <class F>
-  void members(F&& visit) {
+  template <class F> void members(F&& visit) {
     std::visit([&visit](auto& module) { module.members(visit); }, kind);
   }
 };
-template <std::floating_point T>
-using Norm = OneOf<T, LayerNorm<T>, RMSNorm<T>>;
-template <std::floating_point T>
-using FeedForward = OneOf<T, MLP<T>, SwiGLU<T>>;
+template <std::floating_point T> using Norm = OneOf<T, LayerNorm<T>, RMSNorm<T>>;
+template <std::floating_point T> using FeedForward = OneOf<T, MLP<T>, SwiGLU<T>>;
 
 /// Causal multi-head self-attention. c_attn computes queries, keys and values in one product: all of q, then k,
 /// then v, each with its heads side by side.
-template <std::floating_point T>
-struct CausalSelfAttention : Module<CausalSelfAttention<T>, T> {
+template <std::floating_point T> struct CausalSelfAttention : Module<CausalSelfAttention<T>, T> {
   HeadOptions options;
   Heads<T> heads;
   Linear<T> c_attn, c_proj;
@@ -61,8 +56,7 @@ struct CausalSelfAttention : Module<CausalSelfAttention<T>, T> {
     return c_proj(heads.decode(qkv[0], qkv[1], qkv[2], options, cache));
   }
 
-  template <class F>
-  void members(F&& visit) {
+  template <class F> void members(F&& visit) {
     visit("c_attn", c_attn), visit("c_proj", c_proj);
     heads.members(visit);
   }
@@ -83,8 +77,7 @@ struct BlockOptions {
 
 /// x += attn(ln_1(x)); x += mlp(ln_2(x)). The norms stand before attention and MLP (Xiong et al. 2020), so no
 /// nonlinearity is applied to the residual sum itself.
-template <std::floating_point T>
-struct TransformerBlock : Module<TransformerBlock<T>, T> {
+template <std::floating_point T> struct TransformerBlock : Module<TransformerBlock<T>, T> {
   Norm<T> ln_1;
   CausalSelfAttention<T> attn;
   Norm<T> ln_2;
@@ -103,8 +96,7 @@ struct TransformerBlock : Module<TransformerBlock<T>, T> {
     return y + mlp(ln_2(y));
   }
 
-  template <class F>
-  void members(F&& visit) {
+  template <class F> void members(F&& visit) {
     visit("ln_1", ln_1), visit("attn", attn), visit("ln_2", ln_2), visit("mlp", mlp), visit("drop", drop);
   }
 };
@@ -113,8 +105,7 @@ struct TransformerBlock : Module<TransformerBlock<T>, T> {
 /// block's c_proj divided by √(2 layers); biases 0). The draws come in nanoGPT's order.
 enum class Init { torch, gpt2 };
 
-template <std::floating_point T>
-struct GPT : Module<GPT<T>, T> {
+template <std::floating_point T> struct GPT : Module<GPT<T>, T> {
   struct Options {
     std::int64_t vocabulary = 0;
     std::int64_t block = 0;  ///< the longest sequence with learned positions; not used with rope
@@ -151,8 +142,7 @@ struct GPT : Module<GPT<T>, T> {
   /// the whole sequence. Where it throws, the caches hold what they held before.
   Tensor<T> decode(const Tensor<std::int64_t>& ids, std::vector<KVCache<T>>& cache) const;
 
-  template <class F>
-  void members(F&& visit) {
+  template <class F> void members(F&& visit) {
     visit("wte", wte);
     if (wpe) visit("wpe", *wpe);
     for (std::size_t i = 0; i < h.size(); ++i) visit("h." + std::to_string(i), h[i]);

@@ -10,8 +10,7 @@ namespace tapehead::nn {
 /// Multi-head latent attention: keys and values of all heads come from one short row a token, c = norm(x W), and from
 /// one key of rope_dim elements that carries the position for all heads. A cache holds nothing else. DeepSeek-AI,
 /// "DeepSeek-V2" (2024), section 2.1; parameter names are those of its published model.
-template <std::floating_point T>
-struct LatentAttention : Module<LatentAttention<T>, T> {
+template <std::floating_point T> struct LatentAttention : Module<LatentAttention<T>, T> {
   struct Options {
     std::int64_t heads = 1;
     std::int64_t kv_rank = 0;   ///< width of c
@@ -41,8 +40,7 @@ struct LatentAttention : Module<LatentAttention<T>, T> {
     return KVCache<T>(lead.with(lead.rank(), 1), capacity, options.rope_dim, options.kv_rank);
   }
 
-  template <class F>
-  void members(F&& visit) {
+  template <class F> void members(F&& visit) {
     visit("q_proj", q_proj), visit("kv_a_proj_with_mqa", kv_a_proj_with_mqa);
     visit("kv_a_layernorm", kv_a_layernorm), visit("kv_b_proj", kv_b_proj), visit("o_proj", o_proj);
   }

@@ -15,8 +15,7 @@
 namespace tapehead::nn {
 
 /// y = x Wᵀ + b. x is (…, in), W (out, in), b (out,), y (…, out).
-template <std::floating_point T>
-struct Linear : Module<Linear<T>, T> {
+template <std::floating_point T> struct Linear : Module<Linear<T>, T> {
   Tensor<T> weight;
   std::optional<Tensor<T>> bias;
 
@@ -27,8 +26,7 @@ struct Linear : Module<Linear<T>, T> {
   }
   Tensor<T> operator()(const Tensor<T>& x) const { return linear(x, weight, bias); }
 
-  template <class F>
-  void members(F&& visit) {
+  template <class F> void members(F&& visit) {
     visit("weight", weight);
     if (bias) visit("bias", *bias);
   }
@@ -36,8 +34,7 @@ struct Linear : Module<Linear<T>, T> {
 
 /// Each row of n elements normalised to mean 0 and variance 1, times weight, plus bias: see layer_norm(). Weight
 /// starts at 1, bias at 0.
-template <std::floating_point T>
-struct LayerNorm : Module<LayerNorm<T>, T> {
+template <std::floating_point T> struct LayerNorm : Module<LayerNorm<T>, T> {
   Tensor<T> weight;
   std::optional<Tensor<T>> bias;
   double eps;
@@ -48,31 +45,25 @@ struct LayerNorm : Module<LayerNorm<T>, T> {
   }
   Tensor<T> operator()(const Tensor<T>& x) const { return layer_norm(x, weight, bias, eps); }
 
-  template <class F>
-  void members(F&& visit) {
+  template <class F> void members(F&& visit) {
     visit("weight", weight);
     if (bias) visit("bias", *bias);
   }
 };
 
 /// Each row of n elements divided by its root mean square, times weight: see rms_norm(). Weight starts at 1.
-template <std::floating_point T>
-struct RMSNorm : Module<RMSNorm<T>, T> {
+template <std::floating_point T> struct RMSNorm : Module<RMSNorm<T>, T> {
   Tensor<T> weight;
   double eps;
 
   explicit RMSNorm(std::int64_t n, double epsilon = 1e-6) : weight(ones<T>({n})), eps(epsilon) {}
   Tensor<T> operator()(const Tensor<T>& x) const { return rms_norm(x, weight, eps); }
 
-  template <class F>
-  void members(F&& visit) {
-    visit("weight", weight);
-  }
+  template <class F> void members(F&& visit) { visit("weight", weight); }
 };
 
 /// Row i of the weight for each index i: (…) to (…, width). Starts standard normal, as torch.nn.Embedding.
-template <std::floating_point T>
-struct Embedding : Module<Embedding<T>, T> {
+template <std::floating_point T> struct Embedding : Module<Embedding<T>, T> {
   Tensor<T> weight;  ///< (vocabulary, width)
 
   Embedding(std::int64_t vocabulary, std::int64_t width, TorchRandom& rng)
@@ -80,50 +71,39 @@ struct Embedding : Module<Embedding<T>, T> {
   /// Throws IndexError on an index outside the vocabulary.
   Tensor<T> operator()(const Tensor<std::int64_t>& index) const { return embedding(index, weight); }
 
-  template <class F>
-  void members(F&& visit) {
-    visit("weight", weight);
-  }
+  template <class F> void members(F&& visit) { visit("weight", weight); }
 };
 
 /// While training, each element is dropped with probability p and the others are divided by 1 - p; in evaluation
 /// the result is x itself.
-template <std::floating_point T>
-struct Dropout : Module<Dropout<T>, T> {
+template <std::floating_point T> struct Dropout : Module<Dropout<T>, T> {
   double p;
 
   /// Throws ValueError unless 0 <= p <= 1. The generator must outlive the module.
   Dropout(double p, TorchRandom& rng);
   Tensor<T> operator()(const Tensor<T>& x) const { return this->training ? dropout(x, p, *generator_) : x; }
 
-  template <class F>
-  void members(F&&) {}
+  template <class F> void members(F&&) {}
 
  private:
   TorchRandom* generator_;
 };
 
 /// Two linear layers with a GELU between them, position by position: c_proj(gelu(c_fc(x))). x and y are (…, width).
-template <std::floating_point T>
-struct MLP : Module<MLP<T>, T> {
+template <std::floating_point T> struct MLP : Module<MLP<T>, T> {
   Linear<T> c_fc, c_proj;
   Gelu form;
 
-  MLP(std::int64_t width, std::int64_t hidden, TorchRandom& rng, bool with_bias = true,
-      Gelu gelu_form = Gelu::erf)
+  MLP(std::int64_t width, std::int64_t hidden, TorchRandom& rng, bool with_bias = true, Gelu gelu_form = Gelu::erf)
       : c_fc(width, hidden, rng, with_bias), c_proj(hidden, width, rng, with_bias), form(gelu_form) {}
   Tensor<T> operator()(const Tensor<T>& x) const { return c_proj(gelu(c_fc(x), form)); }
 
-  template <class F>
-  void members(F&& visit) {
-    visit("c_fc", c_fc), visit("c_proj", c_proj);
-  }
+  template <class F> void members(F&& visit) { visit("c_fc", c_fc), visit("c_proj", c_proj); }
 };
 
 /// down_proj(silu(gate_proj(x)) · up_proj(x)), element by element (Shazeer, "GLU Variants Improve Transformer",
 /// 2020). It has three matrices, so `hidden` is usually two thirds of an MLP's.
-template <std::floating_point T>
-struct SwiGLU : Module<SwiGLU<T>, T> {
+template <std::floating_point T> struct SwiGLU : Module<SwiGLU<T>, T> {
   Linear<T> gate_proj, up_proj, down_proj;
 
   SwiGLU(std::int64_t width, std::int64_t hidden, TorchRandom& rng, bool with_bias = false)
@@ -132,8 +112,7 @@ struct SwiGLU : Module<SwiGLU<T>, T> {
         down_proj(hidden, width, rng, with_bias) {}
   Tensor<T> operator()(const Tensor<T>& x) const { return down_proj(silu(gate_proj(x)) * up_proj(x)); }
 
-  template <class F>
-  void members(F&& visit) {
+  template <class F> void members(F&& visit) {
     visit("gate_proj", gate_proj), visit("up_proj", up_proj), visit("down_proj", down_proj);
   }
 };

@@ -17,8 +17,7 @@ namespace tapehead::nn {
 
 /// One parameter of a module: its name, and every member that holds it. A tied parameter (one tensor that is
 /// visited under several names) has several names and perhaps several members; its first name counts.
-template <class T>
-struct Parameter {
+template <class T> struct Parameter {
   std::vector<std::string> names;
   std::vector<Tensor<T>*> members;
 
@@ -31,21 +30,14 @@ struct Parameter {
 };
 
 namespace detail {
-template <class M>
-inline constexpr bool is_tensor = false;
-template <class T>
-inline constexpr bool is_tensor<Tensor<T>> = true;
+template <class M> inline constexpr bool is_tensor = false;
+template <class T> inline constexpr bool is_tensor<Tensor<T>> = true;
 
-template <class T>
-using Members = std::vector<std::pair<std::string, Tensor<T>*>>;
-template <class T>
-std::vector<Parameter<T>> distinct(const Members<T>& members);
-template <class T>
-void begin_copy(const Members<T>& members);
-template <class T>
-NamedTensors state_of(const std::vector<Parameter<T>>& parameters);
-template <class T>
-void load(const std::vector<Parameter<T>>& parameters, const NamedTensors& state, bool strict);
+template <class T> using Members = std::vector<std::pair<std::string, Tensor<T>*>>;
+template <class T> std::vector<Parameter<T>> distinct(const Members<T>& members);
+template <class T> void begin_copy(const Members<T>& members);
+template <class T> NamedTensors state_of(const std::vector<Parameter<T>>& parameters);
+template <class T> void load(const std::vector<Parameter<T>>& parameters, const NamedTensors& state, bool strict);
 }  // namespace detail
 
 /// What every layer over T shares. `struct Mine : Module<Mine, T>` has `template <class F> void members(F&&
@@ -53,8 +45,7 @@ void load(const std::vector<Parameter<T>>& parameters, const NamedTensors& state
 ///
 /// A copy of a module has parameters of its own: elements of its own, which no tape that watches the original
 /// takes for the original's. What is tied in the original is tied in the copy. Moving keeps the parameters.
-template <class Self, class T>
-struct Module {
+template <class Self, class T> struct Module {
   bool training = true;
 
   Module() = default;
@@ -70,13 +61,11 @@ struct Module {
   /// "W_q.weight".
   std::vector<Parameter<T>> list() { return detail::distinct<T>(all_members()); }
   /// Calls f(name, tensor) for each parameter once; f may put another tensor in its place.
-  template <class F>
-  void each_parameter(F&& f) {
+  template <class F> void each_parameter(F&& f) {
     for (const Parameter<T>& p : list()) f(p.name(), *p.members.front()), p.set(p.value());
   }
   /// Calls f(module) for this module and each one inside it.
-  template <class F>
-  void each_module(F&& f) {
+  template <class F> void each_module(F&& f) {
     f(self());
     self().members([&](const std::string&, auto& member) {
       if constexpr (!detail::is_tensor<std::remove_reference_t<decltype(member)>>) member.each_module(f);

@@ -25,14 +25,12 @@ namespace tapehead {
 
 namespace detail {
 // A parameter on its way to the next value: its first name and every member that holds it.
-template <class T>
-struct Update {
+template <class T> struct Update {
   std::string name;
   std::vector<Tensor<T>*> members;
   Tensor<T> gradient;
 };
-template <class T>
-void check_updates(const char* op, const std::vector<Update<T>>& updates);
+template <class T> void check_updates(const char* op, const std::vector<Update<T>>& updates);
 [[noreturn]] void throw_unwatched(const char* op, const std::string& name);
 
 // The parameters of a module with their gradients. `grad` is what backward() gave, or anything else with
@@ -50,18 +48,15 @@ std::vector<Update<T>> updates_of(const char* op, Model& model, const G& grad) {
   check_updates(op, updates);
   return updates;
 }
-template <class T>
-double gradient_norm(const std::vector<Update<T>>& updates);
+template <class T> double gradient_norm(const std::vector<Update<T>>& updates);
 double clip_factor(double norm, double max_norm);
-template <class T>
-Tensor<T> times(const Tensor<T>& x, double factor);
+template <class T> Tensor<T> times(const Tensor<T>& x, double factor);
 }  // namespace detail
 
 /// Stochastic gradient descent, torch.optim.SGD:
 ///   g += weight_decay p;  b = momentum b + g (b = g at first);  p -= lr b,
 ///   or with nesterov p -= lr (g + momentum b).
-template <std::floating_point T>
-struct SGD {
+template <std::floating_point T> struct SGD {
   double lr = 1e-3;
   double momentum = 0;
   double weight_decay = 0;
@@ -69,8 +64,7 @@ struct SGD {
   std::map<std::string, Tensor<T>> velocity = {};  ///< b, by the parameter's name
 
   /// Throws GradientError where a parameter was not watched, ValueError for an invalid setting.
-  template <class Model, class G>
-  void step(Model& model, const G& grad) {
+  template <class Model, class G> void step(Model& model, const G& grad) {
     update(detail::updates_of<T>("SGD", model, grad));
   }
   void update(const std::vector<detail::Update<T>>& updates);
@@ -80,8 +74,7 @@ struct SGD {
 ///   m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g²;
 ///   p -= lr m̂ / (√v̂ + eps),  m̂ = m / (1 - beta1^t),  v̂ = v / (1 - beta2^t).
 /// Weight decay is first added to g (Adam), or p is multiplied by 1 - lr weight_decay (AdamW, `decoupled`).
-template <std::floating_point T, bool decoupled>
-struct AdamOptimizer {
+template <std::floating_point T, bool decoupled> struct AdamOptimizer {
   double lr = 1e-3;
   double beta1 = 0.9, beta2 = 0.999;
   double eps = 1e-8;
@@ -95,29 +88,22 @@ struct AdamOptimizer {
   std::map<std::string, State> state = {};
 
   /// Throws GradientError where a parameter was not watched, ValueError for an invalid setting.
-  template <class Model, class G>
-  void step(Model& model, const G& grad) {
+  template <class Model, class G> void step(Model& model, const G& grad) {
     update(detail::updates_of<T>(decoupled ? "AdamW" : "Adam", model, grad));
   }
   void update(const std::vector<detail::Update<T>>& updates);
 };
-template <std::floating_point T>
-using Adam = AdamOptimizer<T, false>;
-template <std::floating_point T>
-using AdamW = AdamOptimizer<T, true>;
+template <std::floating_point T> using Adam = AdamOptimizer<T, false>;
+template <std::floating_point T> using AdamW = AdamOptimizer<T, true>;
 
 /// Gradients that are all multiplied by one factor, when they are asked for.
-template <class T>
-struct ScaledGradients {
+template <class T> struct ScaledGradients {
   Gradients<T> grad;
   double factor;
-  Tensor<T> operator[](const Tensor<T>& x) const {
-    return factor == 1 ? grad[x] : detail::times(grad[x], factor);
-  }
+  Tensor<T> operator[](const Tensor<T>& x) const { return factor == 1 ? grad[x] : detail::times(grad[x], factor); }
 };
 /// What clip_grad_norm() gives: `auto [grad, norm] = clip_grad_norm(…)`. step() takes grad, or all of it.
-template <class T>
-struct Clipped {
+template <class T> struct Clipped {
   ScaledGradients<T> grad;  ///< multiplied by min(1, max_norm / (norm + 1e-6))
   double norm;              ///< of all gradients, as one long vector, before clipping
   Tensor<T> operator[](const Tensor<T>& x) const { return grad[x]; }
@@ -126,8 +112,7 @@ struct Clipped {
 /// torch.nn.utils.clip_grad_norm_: where the gradients of all the model's parameters, as one vector, are longer
 /// than max_norm, scales them down to that length. Throws ValueError where a gradient is not finite, naming its
 /// parameter, because scaling would spread that to all of them.
-template <class T, class Model>
-Clipped<T> clip_grad_norm(Model& model, const Gradients<T>& grad, double max_norm) {
+template <class T, class Model> Clipped<T> clip_grad_norm(Model& model, const Gradients<T>& grad, double max_norm) {
   const double norm = detail::gradient_norm(detail::updates_of<T>("clip_grad_norm", model, grad));
   return {{grad, detail::clip_factor(norm, max_norm)}, norm};
 }

@@ -4,74 +4,50 @@
 #include "tapehead/autograd/accumulate.hpp"
 #include "tapehead/tensor/real.hpp"
 
-// Arithmetic and comparison, element by element. Two shapes broadcast: aligned from the right, each size is equal, or 1 on one
-// side (NumPy's rule); ShapeError otherwise. A number on either side stands for a zero-dimensional tensor.
+// Arithmetic and comparison, element by element. Two shapes broadcast: aligned from the right, each size is equal, or 1
+// on one side (NumPy's rule); ShapeError otherwise. A number on either side stands for a zero-dimensional tensor.
 
 namespace tapehead {
 
 // What the operators call.
-template <class T>
-Tensor<T> sub(const Tensor<T>& a, const Tensor<T>& b);
-template <class T>
-Tensor<T> mul(const Tensor<T>& a, const Tensor<T>& b);
-template <class T>
-Real<T> div(const Tensor<T>& a, const Tensor<T>& b);
-template <class T>
-Tensor<T> neg(const Tensor<T>& x);
-template <class T>
-Tensor<T> add(const Tensor<T>& x, std::type_identity_t<T> c);
-template <class T>
-Tensor<T> mul(const Tensor<T>& x, std::type_identity_t<T> s);
-template <class T>
-Real<T> div(const Tensor<T>& x, std::type_identity_t<T> s);
+template <class T> Tensor<T> sub(const Tensor<T>& a, const Tensor<T>& b);
+template <class T> Tensor<T> mul(const Tensor<T>& a, const Tensor<T>& b);
+template <class T> Real<T> div(const Tensor<T>& a, const Tensor<T>& b);
+template <class T> Tensor<T> neg(const Tensor<T>& x);
+template <class T> Tensor<T> add(const Tensor<T>& x, std::type_identity_t<T> c);
+template <class T> Tensor<T> mul(const Tensor<T>& x, std::type_identity_t<T> s);
+template <class T> Real<T> div(const Tensor<T>& x, std::type_identity_t<T> s);
 
 /// The larger (smaller) of two; NaN where either is NaN. A tie splits the gradient in halves.
-template <class T>
-Real<T> maximum(const Tensor<T>& a, const Tensor<T>& b);
-template <class T>
-Real<T> minimum(const Tensor<T>& a, const Tensor<T>& b);
-/// a to the power b. At a = 0 the gradients are what the formulas give, infinite or NaN, with two exceptions, PyTorch's: da is 0
-/// where b = 0, and db is 0 where b >= 0.
-template <class T>
-Real<T> pow(const Tensor<T>& a, const Tensor<T>& b);
-template <class T>
-Real<T> pow(const Tensor<T>& x, std::type_identity_t<T> exponent);
+template <class T> Real<T> maximum(const Tensor<T>& a, const Tensor<T>& b);
+template <class T> Real<T> minimum(const Tensor<T>& a, const Tensor<T>& b);
+/// a to the power b. At a = 0 the gradients are what the formulas give, infinite or NaN, with two exceptions,
+/// PyTorch's: da is 0 where b = 0, and db is 0 where b >= 0.
+template <class T> Real<T> pow(const Tensor<T>& a, const Tensor<T>& b);
+template <class T> Real<T> pow(const Tensor<T>& x, std::type_identity_t<T> exponent);
 
 // Comparisons give a bool tensor, to be used as a mask; they carry no gradient.
-template <class T>
-Tensor<bool> eq(const Tensor<T>& a, const Tensor<T>& b);
-template <class T>
-Tensor<bool> ne(const Tensor<T>& a, const Tensor<T>& b);
-template <class T>
-Tensor<bool> lt(const Tensor<T>& a, const Tensor<T>& b);
-template <class T>
-Tensor<bool> le(const Tensor<T>& a, const Tensor<T>& b);
-template <class T>
-Tensor<bool> gt(const Tensor<T>& a, const Tensor<T>& b) {
-  return lt(b, a);
-}
-template <class T>
-Tensor<bool> ge(const Tensor<T>& a, const Tensor<T>& b) {
-  return le(b, a);
-}
+template <class T> Tensor<bool> eq(const Tensor<T>& a, const Tensor<T>& b);
+template <class T> Tensor<bool> ne(const Tensor<T>& a, const Tensor<T>& b);
+template <class T> Tensor<bool> lt(const Tensor<T>& a, const Tensor<T>& b);
+template <class T> Tensor<bool> le(const Tensor<T>& a, const Tensor<T>& b);
+template <class T> Tensor<bool> gt(const Tensor<T>& a, const Tensor<T>& b) { return lt(b, a); }
+template <class T> Tensor<bool> ge(const Tensor<T>& a, const Tensor<T>& b) { return le(b, a); }
 Tensor<bool> operator&(const Tensor<bool>& a, const Tensor<bool>& b);
 Tensor<bool> operator|(const Tensor<bool>& a, const Tensor<bool>& b);
 Tensor<bool> operator~(const Tensor<bool>& x);
 
 /// Whether two tensors have one shape and equal elements; NaN equals nothing.
-template <class E>
-bool equal(const Tensor<E>& a, const Tensor<E>& b);
+template <class E> bool equal(const Tensor<E>& a, const Tensor<E>& b);
 /// Whether |a - b| <= atol + rtol |b| everywhere, shapes broadcasting, as numpy.allclose: infinities are close only to
 /// themselves, and NaN is close to nothing, or to NaN with equal_nan.
 template <std::floating_point T>
-bool allclose(const Tensor<T>& a, const Tensor<T>& b, double rtol = 1e-5, double atol = 1e-8,
-              bool equal_nan = false);
+bool allclose(const Tensor<T>& a, const Tensor<T>& b, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false);
 
 /// The same values as another element type; bool becomes 0 and 1. Throws GradientError for a float or double
 /// tensor that a tape knows (its gradient would be lost: detach it first). Throws ValueError where a value
 /// does not fit an int64.
-template <class To, class From>
-Tensor<To> to(const Tensor<From>& x);
+template <class To, class From> Tensor<To> to(const Tensor<From>& x);
 
 namespace detail {
 // A number that can stand beside elements of type T: any for float and double, whole ones for int64 and bool.
@@ -81,13 +57,11 @@ concept Scalar = Number<N> &&(std::is_floating_point_v<T> || std::is_integral_v<
 
 // NAME for two tensors, and for a number on the right or on the left; tensors of two element types are refused.
 #define TAPEHEAD_NUMBERS(RESULT, NAME, RIGHT, LEFT)                                                 \
-  template <class T, detail::Scalar<T> N>                                                           \
-  RESULT NAME(const Tensor<T>& a, N number) {                                                       \
+  template <class T, detail::Scalar<T> N> RESULT NAME(const Tensor<T>& a, N number) {               \
     const T c = static_cast<T>(number);                                                             \
     return RIGHT;                                                                                   \
   }                                                                                                 \
-  template <class T, detail::Scalar<T> N>                                                           \
-  RESULT NAME(N number, const Tensor<T>& a) {                                                       \
+  template <class T, detail::Scalar<T> N> RESULT NAME(N number, const Tensor<T>& a) {               \
     const T c = static_cast<T>(number);                                                             \
     return LEFT;                                                                                    \
   }                                                                                                 \
@@ -96,11 +70,8 @@ concept Scalar = Number<N> &&(std::is_floating_point_v<T> || std::is_integral_v<
     static_assert(std::is_same_v<T, U>,                                                             \
                   "the element types differ: convert one side with to<float>(x) or to<double>(x)"); \
   }
-#define TAPEHEAD_OPERATOR(RESULT, NAME, FUNCTION, RIGHT, LEFT) \
-  template <class T>                                           \
-  RESULT NAME(const Tensor<T>& a, const Tensor<T>& b) {        \
-    return FUNCTION(a, b);                                     \
-  }                                                            \
+#define TAPEHEAD_OPERATOR(RESULT, NAME, FUNCTION, RIGHT, LEFT)                                      \
+  template <class T> RESULT NAME(const Tensor<T>& a, const Tensor<T>& b) { return FUNCTION(a, b); } \
   TAPEHEAD_NUMBERS(RESULT, NAME, RIGHT, LEFT)
 TAPEHEAD_OPERATOR(Tensor<T>, operator+, add, add(a, c), add(a, c))
 TAPEHEAD_OPERATOR(Tensor<T>, operator-, sub, add(a, -c), sub(scalar<T>(c), a))
@@ -116,12 +87,8 @@ TAPEHEAD_NUMBERS(Real<T>, maximum, maximum(a, scalar<T>(c)), maximum(a, scalar<T
 TAPEHEAD_NUMBERS(Real<T>, minimum, minimum(a, scalar<T>(c)), minimum(a, scalar<T>(c)))
 #undef TAPEHEAD_OPERATOR
 #undef TAPEHEAD_NUMBERS
-template <class T>
-Tensor<T> operator-(const Tensor<T>& x) {
-  return neg(x);
-}
-template <class T, detail::Scalar<T> N>
-Real<T> pow(N base, const Tensor<T>& exponent) {
+template <class T> Tensor<T> operator-(const Tensor<T>& x) { return neg(x); }
+template <class T, detail::Scalar<T> N> Real<T> pow(N base, const Tensor<T>& exponent) {
   return pow(scalar<T>(static_cast<T>(base)), exponent);
 }
 

@@ -7,15 +7,12 @@ namespace tapehead {
 
 /// The tensors one after the other along an axis. ShapeError where another size differs, ValueError for no
 /// tensors.
-template <class E>
-Tensor<E> cat(const std::vector<Tensor<E>>& parts, int axis = 0);
+template <class E> Tensor<E> cat(const std::vector<Tensor<E>>& parts, int axis = 0);
 /// The tensors side by side along a new axis. All of one shape.
-template <class E>
-Tensor<E> stack(const std::vector<Tensor<E>>& parts, int axis = 0);
+template <class E> Tensor<E> stack(const std::vector<Tensor<E>>& parts, int axis = 0);
 /// Views of `size` positions each along an axis, the last one shorter where it does not divide; or of the
 /// given sizes, which must add up. The reverse of cat.
-template <class E>
-std::vector<Tensor<E>> split(const Tensor<E>& x, std::int64_t size, int axis = 0);
+template <class E> std::vector<Tensor<E>> split(const Tensor<E>& x, std::int64_t size, int axis = 0);
 template <class E>
 std::vector<Tensor<E>> split(const Tensor<E>& x, const std::vector<std::int64_t>& sizes, int axis = 0);
 

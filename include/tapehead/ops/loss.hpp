@@ -22,7 +22,6 @@ Real<T> cross_entropy(const Tensor<T>& logits, const Tensor<std::int64_t>& targe
 
 /// (x - target)². Throws ShapeError unless the shapes are equal: (n, 1) against (n,) would broadcast to n × n
 /// pairs.
-template <class T>
-Real<T> mse_loss(const Tensor<T>& x, const Tensor<T>& target, Reduction reduction = Reduction::mean);
+template <class T> Real<T> mse_loss(const Tensor<T>& x, const Tensor<T>& target, Reduction reduction = Reduction::mean);
 
 }  // namespace tapehead

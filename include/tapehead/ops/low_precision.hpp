@@ -27,7 +27,6 @@ inline constexpr NumberFormat bfloat16{"bfloat16", 7, 127};  ///< float's range,
 /// one: throws GradientError for a tensor that a tape knows. To train through it as if it were not there
 /// (straight-through, what a cast in PyTorch does):
 ///   x + detach(round_to(bfloat16, detach(x)) - detach(x))
-template <class T>
-Real<T> round_to(const NumberFormat& format, const Tensor<T>& x);
+template <class T> Real<T> round_to(const NumberFormat& format, const Tensor<T>& x);
 
 }  // namespace tapehead

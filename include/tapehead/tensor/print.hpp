@@ -32,8 +32,7 @@ struct PrintOptions {
 
 /// x as NumPy's str() has it: columns aligned; as few digits as tell a number from its neighbours of the same
 /// type, up to the precision. Throws ValueError where an option is out of range.
-template <class E>
-std::string to_string(const Tensor<E>& x, const PrintOptions& options = {});
+template <class E> std::string to_string(const Tensor<E>& x, const PrintOptions& options = {});
 
 namespace detail {
 
@@ -41,8 +40,7 @@ namespace detail {
 [[noreturn]] void throw_bad_print_spec();
 
 // Reads "", ".3", ".3f" or ".3e" (f, e alone: 6 digits) up to the brace; returns where it stopped.
-template <class It>
-constexpr It parse_print_spec(It it, It end, PrintOptions& options) {
+template <class It> constexpr It parse_print_spec(It it, It end, PrintOptions& options) {
   if (it != end && *it == '.') {
     ++it;
     if (it == end || *it < '0' || *it > '9') throw_bad_print_spec();
@@ -65,16 +63,13 @@ constexpr It parse_print_spec(It it, It end, PrintOptions& options) {
 }  // namespace detail
 }  // namespace tapehead
 
-template <class E>
-struct fmt::formatter<tapehead::Tensor<E>> {
+template <class E> struct fmt::formatter<tapehead::Tensor<E>> {
   tapehead::PrintOptions options;
 
-  template <class Context>
-  constexpr auto parse(Context& context) {
+  template <class Context> constexpr auto parse(Context& context) {
     return tapehead::detail::parse_print_spec(context.begin(), context.end(), options);
   }
-  template <class Context>
-  auto format(const tapehead::Tensor<E>& x, Context& context) const {
+  template <class Context> auto format(const tapehead::Tensor<E>& x, Context& context) const {
     const std::string text = tapehead::to_string(x, options);
     auto out = context.out();
     for (const char c : text) *out++ = c;

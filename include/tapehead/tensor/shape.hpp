@@ -37,9 +37,7 @@ class Shape {
   /// This shape with the size at `axis` replaced.
   Shape replaced(int axis, std::int64_t size) const;
 
-  friend bool operator==(const Shape& a, const Shape& b) {
-    return std::equal(a.begin(), a.end(), b.begin(), b.end());
-  }
+  friend bool operator==(const Shape& a, const Shape& b) { return std::equal(a.begin(), a.end(), b.begin(), b.end()); }
 
  private:
   int checked(int axis) const {

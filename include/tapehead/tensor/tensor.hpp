@@ -18,12 +18,11 @@ template <class N>
 concept Number = std::is_arithmetic_v<N>;
 
 template <class E>
-concept Element = std::is_same_v<E, float> || std::is_same_v<E, double> || std::is_same_v<E, bool> ||
-    std::is_same_v<E, std::int64_t>;
+concept Element =
+    std::is_same_v<E, float> || std::is_same_v<E, double> || std::is_same_v<E, bool> || std::is_same_v<E, std::int64_t>;
 
 /// "float", "double", "bool" or "int64".
-template <class E>
-const char* dtype_name();
+template <class E> const char* dtype_name();
 
 namespace detail {
 
@@ -52,19 +51,18 @@ std::int64_t next_id();
 const Header& empty_header();
 Storage* new_storage(const char* op, const Shape& shape, std::int64_t numel, std::size_t element_bytes);
 Header* new_header();
-const Header* share(const Header* header) noexcept;  // one owner more; null stays null
+const Header* share(const Header* header) noexcept;                             // one owner more; null stays null
 const Header* share_copied(const Header* header, const void* tensor) noexcept;  // see copy_hook
-void drop(const Header* header) noexcept;            // one fewer; the last takes it along
+void drop(const Header* header) noexcept;                                       // one fewer; the last takes it along
 [[noreturn]] void raise_not_scalar(const Shape& shape);
 [[noreturn]] void raise_beyond_int64(unsigned long long value);
 
 // A number, or a list of these: what nested braces are made of.
-template <class E>
-class Nested {
+template <class E> class Nested {
  public:
   template <Number N>
-  requires(std::is_floating_point_v<E> ||
-           (std::is_same_v<E, bool> == std::is_same_v<N, bool> && std::is_integral_v<N>)) Nested(N value)
+  requires(std::is_floating_point_v<E> || (std::is_same_v<E, bool> == std::is_same_v<N, bool> && std::is_integral_v<N>))
+      Nested(N value)
       : value_(static_cast<E>(value)) {
     if constexpr (std::is_same_v<E, std::int64_t> && std::is_unsigned_v<N>)
       if (value_ < 0) raise_beyond_int64(value);
@@ -78,16 +76,13 @@ class Nested {
 
 }  // namespace detail
 
-template <class E>
-class Tensor;
+template <class E> class Tensor;
 
 namespace detail {
 // Called, where set, with each tensor that item() or at() reads on this thread: how flex_attention notices a
 // score function that captured what it should have bound.
-template <class E>
-using ReadWatch = void (*)(const Tensor<E>&);
-template <class E>
-inline constinit thread_local ReadWatch<E> read_watch = nullptr;
+template <class E> using ReadWatch = void (*)(const Tensor<E>&);
+template <class E> inline constinit thread_local ReadWatch<E> read_watch = nullptr;
 // Called, where set, with the address of each tensor that is copied on this thread: gives the header that the copy
 // holds, or null for the tensor's own. A module sets it while it is copied, see models/module.hpp.
 using CopyHook = const Header* (*)(const Header* header, const void* tensor) noexcept;
@@ -95,8 +90,7 @@ inline constinit thread_local CopyHook copy_hook = nullptr;
 }  // namespace detail
 
 /// The elements of a tensor that is being made: filled through data(), then moved once into a Tensor.
-template <class E>
-class Buffer {
+template <class E> class Buffer {
  public:
   static_assert(Element<E>, "a buffer holds float, double, bool or std::int64_t");
   /// Uninitialised elements. Throws ShapeError naming `op` where the shape is negative or too large.
@@ -109,11 +103,10 @@ class Buffer {
   /// Element i in row-major order. Where the standard library's assertions are on, as in exercises and
   /// notebooks, throws IndexError if i is outside; otherwise i is not checked.
 #ifdef _GLIBCXX_ASSERTIONS
-  [[gnu::always_inline]] E& operator[](
-      std::int64_t i) {  // inlined, because the library's own copy does not check
+  [[gnu::always_inline]] E& operator[](std::int64_t i) {  // inlined, because the library's own copy does not check
     if (i < 0 || i >= numel())
-      throw IndexError("Buffer: index " + std::to_string(i) + " is outside: there are " +
-                       std::to_string(numel()) + " elements, from index 0");
+      throw IndexError("Buffer: index " + std::to_string(i) + " is outside: there are " + std::to_string(numel()) +
+                       " elements, from index 0");
     return data()[i];
   }
 #else
@@ -132,8 +125,7 @@ class Buffer {
 /// An array of float, double, bool or std::int64_t with up to six axes. A value: copies share one immutable
 /// header and the elements, and cost a count. No operation changes its inputs. A default or moved-from tensor
 /// has shape (0,). Accessors return a reference into the tensor, and on a temporary tensor the value itself.
-template <class E>
-class Tensor {
+template <class E> class Tensor {
  public:
   static_assert(Element<E>,
                 "a tensor holds float, double, bool or std::int64_t: write Tensor<std::int64_t>, "
@@ -206,8 +198,7 @@ class Tensor {
   const detail::Header* header_ = nullptr;
 };
 
-template <class E>
-class Tensor<E>::Rows {
+template <class E> class Tensor<E>::Rows {
  public:
   Rows(const Tensor& of, std::int64_t first) : of_(of), i_(first) {}
   Tensor operator*() const { return of_[i_]; }
@@ -223,41 +214,20 @@ class Tensor<E>::Rows {
 template <class E>
 Tensor<E> full(const Shape& shape, std::type_identity_t<E> value,
                const char* op = "full");  // op: named in errors
-template <class E>
-Tensor<E> zeros(const Shape& shape) {
-  return full<E>(shape, E{}, "zeros");
-}
-template <class E>
-Tensor<E> ones(const Shape& shape) {
-  return full<E>(shape, E{1}, "ones");
-}
-template <class E>
-Tensor<E> zeros_like(const Tensor<E>& x) {
-  return full<E>(x.shape(), E{});
-}
-template <class E>
-Tensor<E> ones_like(const Tensor<E>& x) {
-  return full<E>(x.shape(), E{1});
-}
+template <class E> Tensor<E> zeros(const Shape& shape) { return full<E>(shape, E{}, "zeros"); }
+template <class E> Tensor<E> ones(const Shape& shape) { return full<E>(shape, E{1}, "ones"); }
+template <class E> Tensor<E> zeros_like(const Tensor<E>& x) { return full<E>(x.shape(), E{}); }
+template <class E> Tensor<E> ones_like(const Tensor<E>& x) { return full<E>(x.shape(), E{1}); }
 /// A zero-dimensional tensor: scalar(2.5) is a double, scalar(2.5f) a float.
-template <class E>
-Tensor<E> scalar(E value) {
-  return full<E>({}, value);
-}
+template <class E> Tensor<E> scalar(E value) { return full<E>({}, value); }
 /// start, start + step, … below stop (above it where step is negative): ⌈(stop - start) / step⌉ numbers, with the
 /// roundings of np.arange; exact for int64. Throws ValueError where step is 0 or there is no such number.
 template <class E>
-Tensor<E> arange(std::type_identity_t<E> start, std::type_identity_t<E> stop,
-                 std::type_identity_t<E> step = E{1});
-template <class E>
-Tensor<E> arange(std::type_identity_t<E> stop) {
-  return arange<E>(E{}, stop);
-}
+Tensor<E> arange(std::type_identity_t<E> start, std::type_identity_t<E> stop, std::type_identity_t<E> step = E{1});
+template <class E> Tensor<E> arange(std::type_identity_t<E> stop) { return arange<E>(E{}, stop); }
 /// The n x n identity, (n, n).
-template <class E>
-Tensor<E> eye(std::int64_t n);
+template <class E> Tensor<E> eye(std::int64_t n);
 /// The values in row-major order. Throws ShapeError when their number is not the shape's, or a size is -1.
-template <class E>
-Tensor<E> from_vector(const std::vector<E>& values, const Shape& shape);
+template <class E> Tensor<E> from_vector(const std::vector<E>& values, const Shape& shape);
 
 }  // namespace tapehead

@@ -21,7 +21,7 @@ headers_alone() {
   judge $? "each of $(wc -w <<<"$headers" | tr -d ' ') headers compiles alone with $CXX" "$scratch/log"
   local libcxx="$CXX -stdlib=libc++ -std=c++20 -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Iinclude"
   if [[ $CXX == *clang* ]] && echo '#include <vector>' | $libcxx -fsyntax-only -x c++ - 2>/dev/null; then
-    each_alone "$libcxx -Wno-unknown-pragmas" >"$scratch/log" 2>&1
+    each_alone "$libcxx" >"$scratch/log" 2>&1
     judge $? 'each of them compiles alone with libc++' "$scratch/log"
   fi
 }

@@ -278,13 +278,12 @@ template <class T> class FusedRun {
     depends_on.push_back(dO);
     for (std::size_t n = 0; n < gradients.size(); ++n) {
       if (!wanted_[n]) continue;
-      gradients[n] = record_all(fused_gradient_op, gradients[n], depends_on, [op = op_](std::size_t) {
-        return [op](const Tensor<T>&) -> Tensor<T> {
-          raise<GradientError>(
-              "{}: the fused kernel has no second derivative; use attention(), or "
-              "scaled_dot_product_attention(), which chooses it when two tapes are live",
-              op);
-        };
+      gradients[n] = record_all(fused_gradient_op, gradients[n], depends_on, [&](std::size_t i) {
+        return wrt(depends_on[i], [op = op_](const Tensor<T>&) -> Tensor<T> {
+          raise<GradientError>("{}: the fused kernel has no second derivative; use attention(), or "
+                               "scaled_dot_product_attention(), which chooses it when two tapes are live",
+                               op);
+        });
       });
     }
     return gradients;

@@ -7,8 +7,7 @@
 #include "autograd/tape_records.hpp"
 #include "kernels/require.hpp"
 #include "kernels/utf8.hpp"
-#include "tapehead/ops/arithmetic.hpp"
-#include "tapehead/ops/reduce.hpp"
+#include "tapehead/autograd/accumulate.hpp"
 
 namespace tapehead {
 

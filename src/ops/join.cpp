@@ -39,9 +39,10 @@ template <class E> Tensor<E> cat(const std::vector<Tensor<E>>& parts, int axis) 
   Tensor<E> out(std::move(y));
   if constexpr (std::is_floating_point_v<E>)
     return record_all(cat_op, std::move(out), parts, [&](std::size_t i) {
-      return [axis, start = starts[i], size = parts[i].shape()[axis]](const auto& dy) {
+      const auto pullback = [axis, start = starts[i], size = parts[i].shape()[axis]](const auto& dy) {
         return slice(dy, axis, start, start + size);
       };
+      return wrt(parts[i], pullback);
     });
   else
     return out;
@@ -59,8 +60,9 @@ template <class E> Tensor<E> stack(const std::vector<Tensor<E>>& parts, int axis
   }
   Tensor<E> out = cat(slabs, axis);
   if constexpr (std::is_floating_point_v<E>)
-    return record_all(stack_op, std::move(out), parts, [axis](std::size_t i) {
-      return [axis, i](const auto& dy) { return select(dy, axis, static_cast<std::int64_t>(i)); };
+    return record_all(stack_op, std::move(out), parts, [&](std::size_t i) {
+      const auto at = static_cast<std::int64_t>(i);
+      return wrt(parts[i], [axis, at](const auto& dy) { return select(dy, axis, at); });
     });
   else
     return out;

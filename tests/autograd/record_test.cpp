@@ -25,7 +25,7 @@ concept Recordable = requires(O&& op, Tensor<double> x) {
 };
 template <class O>
 concept AllRecordable = requires(O&& op, Tensor<double> x, std::vector<Tensor<double>> inputs) {
-  record_all(std::forward<O>(op), x, inputs, [](std::size_t) { return [](const auto& dy) { return dy; }; });
+  record_all(std::forward<O>(op), x, inputs, [&](std::size_t i) { return wrt(inputs[i], [](const auto& dy) { return dy; }); });
 };
 
 }  // namespace
@@ -86,8 +86,10 @@ TEST_CASE("record_all: a result that is one of the inputs") {
   const Tensor<double> a{1, 2}, b{3, 4};
   Tape<double> tape;
   tape.watch({a, b});
-  const auto y = record_all(first_op, a, {a, b},
-                            [](std::size_t i) { return [i](const auto& dy) { return dy * (i == 0 ? 2.0 : 0.0); }; });
+  const std::vector inputs{a, b};
+  const auto y = record_all(first_op, a, inputs, [&](std::size_t i) {
+    return wrt(inputs[i], [i](const auto& dy) { return dy * (i == 0 ? 2.0 : 0.0); });
+  });
   CHECK(equal(tape.backward(sum(y))[a], Tensor<double>{2, 2}));
   CHECK(equal(tape.backward(sum(y))[b], Tensor<double>{0, 0}));
   CHECK(equal(tape.backward(sum(a * b))[a], b));

@@ -38,7 +38,6 @@ template <class T, class F, class... Saved> struct Wrt {
     }
     void each_saved(const detail::SavedVisitor& visit) const override {
       std::apply([&](const Saved&... tensors) { (detail::visit_saved(visit, tensors), ...); }, saved);
-      if constexpr (requires { pullback.each_saved(visit); }) pullback.each_saved(visit);
     }
     [[no_unique_address]] F pullback;
     [[no_unique_address]] std::tuple<Saved...> saved;
@@ -72,9 +71,9 @@ template <class T, class... Inputs>
 Tensor<T> record(const Op&& op, Tensor<T> out,
                  const Inputs&... inputs) = delete;  // the tape refers to op: make it static
 
-/// The same for an operation with any number of inputs: pullback(i) gives the pullback of inputs[i].
+/// The same for an operation with any number of inputs: input(i) gives wrt(inputs[i], pullback, saved…).
 template <class T, class F>
-Tensor<T> record_all(const Op& op, Tensor<T> out, const std::vector<Tensor<T>>& inputs, const F& pullback) {
+Tensor<T> record_all(const Op& op, Tensor<T> out, const std::vector<Tensor<T>>& inputs, const F& input) {
   bool is_input = false;
   for (const auto& x : inputs) is_input |= x.id() == out.id();
   if (is_input || !Tape<T>::is_new(out)) out = out.view(out.shape(), out.strides(), out.data());
@@ -85,8 +84,8 @@ Tensor<T> record_all(const Op& op, Tensor<T> out, const std::vector<Tensor<T>>& 
       const int known = tape->find(inputs[i]);
       if (known < 0) continue;
       if (made < 0) made = tape->append(op, out);
-      const auto input = wrt(inputs[i], pullback(i));
-      tape->template connect<typename std::remove_const_t<decltype(input)>::Edge>(made, known, input);
+      const auto way = input(i);
+      tape->template connect<typename std::remove_const_t<decltype(way)>::Edge>(made, known, way);
     }
   }
   detail::tell(detail::TapeEvent::recorded, &op);

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "kernels/parallel.hpp"
-#include "kernels/tile_product.hpp"
 #include "kernels/vec.hpp"
 #include "kernels/vmath.hpp"
 
@@ -36,14 +35,24 @@ template <class T> void dots(const T* q, const T* keys, std::int64_t n, std::int
   }
 }
 
-// out += Σ p[j] value j, `vectors` registers of columns. Only for one row of weights: a tile product of one row
-// has too few sums, so that each multiply-add would wait for the one before.
+// out += Σ p[j] value j, `vectors` registers of columns. One row of weights at a time: a tile product of several
+// rows reads narrower pieces of each value, and that costs more here than reading the values again.
 template <int vectors, class T> void add_columns(const T* p, const T* values, std::int64_t n, std::int64_t dv, T* out) {
   Vec<T> sums[vectors];
   for (int i = 0; i < vectors; ++i) sums[i] = load(out + i * lanes<T>);
   for (std::int64_t j = 0; j < n; ++j, values += dv)
     for (int i = 0; i < vectors; ++i) sums[i] = fma(Vec<T>(p[j]), load(values + i * lanes<T>), sums[i]);
   for (int i = 0; i < vectors; ++i) store(out + i * lanes<T>, sums[i]);
+}
+
+template <class T> void add_weighted(const T* p, const T* values, std::int64_t n, std::int64_t dv, T* out) {
+  std::int64_t c = 0;
+  for (; c + 4 * lanes<T> <= dv; c += 4 * lanes<T>) add_columns<4>(p, values + c, n, dv, out + c);
+  for (; c + lanes<T> <= dv; c += lanes<T>) add_columns<1>(p, values + c, n, dv, out + c);
+  if (c == dv) return;
+  Vec<T> sum = load_n(out + c, dv - c);
+  for (std::int64_t j = 0; j < n; ++j) sum = fma(Vec<T>(p[j]), load_n(values + j * dv + c, dv - c), sum);
+  store_n(out + c, sum, dv - c);
 }
 
 template <class T> class Decoder {
@@ -93,22 +102,10 @@ template <class T> class Decoder {
     for (std::int64_t r = 0; r < per_head_; ++r)
       weights(at(head * chunks_ + c, r), r, begin, end, scores.data() + r * decode_chunk);
     each_piece(head, begin, end, [&](std::int64_t offset, std::int64_t row, std::int64_t n) {
-      add_values(scores.data() + offset, rows_.values + row * rows_.dv, n,
-                 O_.data() + static_cast<std::int64_t>(at(head * chunks_ + c, 0)) * width_);
+      for (std::int64_t r = 0; r < per_head_; ++r)
+        add_weighted(scores.data() + r * decode_chunk + offset, rows_.values + row * rows_.dv, n, rows_.dv,
+                     O_.data() + static_cast<std::int64_t>(at(head * chunks_ + c, r)) * rows_.dv);
     });
-  }
-
-  // O += P V for n values: whole vectors of columns where they lie, the others from a padded copy.
-  void add_values(const T* P, const T* values, std::int64_t n, T* O) const {
-    const std::int64_t dv = rows_.dv, whole = dv / lanes<T> * lanes<T>;
-    std::int64_t c = 0;
-    if (per_head_ == 1)
-      for (; c + 4 * lanes<T> <= whole; c += 4 * lanes<T>) add_columns<4>(P, values + c, n, dv, O + c);
-    tile_product(per_head_, whole - c, n, {P, decode_chunk, 1}, values + c, dv, O + c, width_, Onto::sum);
-    if (whole == dv) return;
-    T padded[decode_chunk * lanes<T>];
-    for (std::int64_t j = 0; j < n; ++j) store(padded + j * lanes<T>, load_n(values + j * dv + whole, dv - whole));
-    tile_product(per_head_, lanes<T>, n, {P, decode_chunk, 1}, padded, lanes<T>, O + whole, width_, Onto::sum);
   }
 
   // Scores of keys begin … end - 1 become exp(s - m), 0 where row r does not see the key.
@@ -140,7 +137,7 @@ template <class T> class Decoder {
       const std::size_t place = at(head * chunks_ + c, r);
       if (l_[place] == 0) continue;  // it saw nothing
       const T factor = std::exp(m_[place] - top);
-      const T* O = O_.data() + static_cast<std::int64_t>(place) * width_;
+      const T* O = O_.data() + static_cast<std::int64_t>(place) * rows_.dv;
       l += factor * l_[place];
       for (std::int64_t i = 0; i < rows_.dv; ++i) out[i] += factor * O[i];
     }
@@ -150,11 +147,10 @@ template <class T> class Decoder {
   const CachedRows<T>& rows_;
   const std::int64_t queries_, per_head_, window_;
   const T* sinks_;
-  const std::int64_t width_ = (rows_.dv + lanes<T> - 1) / lanes<T> * lanes<T>;
   const std::int64_t chunks_ = (rows_.length + decode_chunk - 1) / decode_chunk;
-  std::vector<T> q_;                                                                 // (heads, per_head, d)
-  std::vector<T> m_ = std::vector<T>(at(rows_.heads * chunks_, 0)), l_ = m_;         // (heads, chunks, per_head)
-  std::vector<T> O_ = std::vector<T>(m_.size() * static_cast<std::size_t>(width_));  // (…, per_head, width)
+  std::vector<T> q_;                                                                   // (heads, per_head, d)
+  std::vector<T> m_ = std::vector<T>(at(rows_.heads * chunks_, 0)), l_ = m_;           // (heads, chunks, per_head)
+  std::vector<T> O_ = std::vector<T>(m_.size() * static_cast<std::size_t>(rows_.dv));  // (…, per_head, dv)
 };
 
 }  // namespace

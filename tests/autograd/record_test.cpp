@@ -18,6 +18,14 @@ template <class T> Tensor<T> reversal(const Tensor<T>& x) {
   return record(reversal_op, x, wrt(x, [](const auto& dy) { return -dy; }));
 }
 
+// The inputs of a sum, for record_all().
+struct SumInputs {
+  std::vector<Tensor<double>> inputs;
+  auto operator()(std::size_t i) const {
+    return wrt(inputs[i], [](const auto& dy) { return dy; });
+  }
+};
+
 // Whether record() takes such an operation.
 template <class O>
 concept Recordable = requires(O&& op, Tensor<double> x) {
@@ -25,7 +33,7 @@ concept Recordable = requires(O&& op, Tensor<double> x) {
 };
 template <class O>
 concept AllRecordable = requires(O&& op, Tensor<double> x, std::vector<Tensor<double>> inputs) {
-  record_all(std::forward<O>(op), x, inputs, [&](std::size_t i) { return wrt(inputs[i], [](const auto& dy) { return dy; }); });
+  record_all(std::forward<O>(op), x, inputs, SumInputs());
 };
 
 }  // namespace

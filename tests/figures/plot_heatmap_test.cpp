@@ -66,7 +66,7 @@ TEST_CASE("plot: the colour scale rises evenly in lightness, and the numbers can
   const Svg svg = checked(heatmap_svg(row(ramp)));
   const auto colours = cell_colours(svg, ramp.size());
   const auto lightness = [&](std::size_t i) { return 116 * std::cbrt(luminance(colours.at(i))) - 16; };  // CIE L*
-  std::vector<Element> numbers;
+  std::vector<Tag> numbers;
   for (const auto& e : svg.named("text"))
     if (e.attributes.count("class") != 0) numbers.push_back(e);
   REQUIRE(numbers.size() == ramp.size());

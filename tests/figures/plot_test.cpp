@@ -116,7 +116,7 @@ TEST_CASE("plot: bars start at 0") {
       bars_svg({"value path", "query path"}, {{.name = "uniform", .y = {2, -1}}, {.name = "one-hot", .y = {NaN, 0}}}));
   for (const char* text : {"value path", "query path", "uniform", "one-hot", "2.00", "-1.00", "nan", "0.00"})
     CHECK(svg.says(text));
-  std::vector<Element> bars;
+  std::vector<Tag> bars;
   for (const auto& e : svg.named("rect"))
     if (e.attributes.at("class") == "c0 fill") bars.push_back(e);
   const double up = bars.at(0).number("height"), down = bars.at(1).number("height");

@@ -16,7 +16,7 @@ inline constexpr double inf = std::numeric_limits<double>::infinity();
 inline constexpr double NaN = std::numeric_limits<double>::quiet_NaN();
 inline constexpr double most = std::numeric_limits<double>::max();
 
-struct Element {
+struct Tag {
   std::string name, text;
   std::map<std::string, std::string> attributes;
   double number(const std::string& key) const { return std::stod(attributes.at(key)); }
@@ -51,7 +51,7 @@ struct Svg {
     }
     const bool empty = inside.back() == '/';
     if (empty) inside.pop_back();
-    Element e;
+    Tag e;
     std::size_t at = std::min(inside.find(' '), inside.size());
     e.name = inside.substr(0, at);
     while ((at = inside.find_first_not_of(' ', at)) != std::string::npos) {
@@ -64,8 +64,8 @@ struct Svg {
     elements.push_back(e);
     if (!empty) open.push_back(elements.size() - 1);
   }
-  std::vector<Element> named(const std::string& name) const {
-    std::vector<Element> found;
+  std::vector<Tag> named(const std::string& name) const {
+    std::vector<Tag> found;
     for (const auto& e : elements)
       if (e.name == name) found.push_back(e);
     return found;
@@ -82,7 +82,7 @@ struct Svg {
   }
   std::string s, error;
   std::size_t i = 0;
-  std::vector<Element> elements;
+  std::vector<Tag> elements;
   std::vector<std::size_t> open;
 };
 
@@ -91,7 +91,7 @@ inline Svg checked(const std::string& source) {
   const Svg svg(source);
   CHECK(svg.error == ""sv);
   REQUIRE(!svg.elements.empty());
-  const Element& root = svg.elements[0];
+  const Tag& root = svg.elements[0];
   CHECK(root.name == "svg"sv);
   CHECK(svg.elements.at(1).name == "title"sv);
   CHECK(!svg.elements.at(1).text.empty());

@@ -74,7 +74,7 @@ TEST_CASE_TEMPLATE("module: a target network, a copy of the online one, is a con
                    nn::Linear<double>, nn::Linear<float>, Scaled<double>, Scaled<float>) {
   using T = typename decltype(std::declval<M>().weight)::element;
   TorchRandom rng(1);
-  const auto make = [&rng] {
+  const auto make = [&] {
     if constexpr (std::is_same_v<M, Scaled<T>>)
       return M();
     else
@@ -99,7 +99,7 @@ TEST_CASE_TEMPLATE("module: a target network, a copy of the online one, is a con
 
 TEST_CASE_TEMPLATE("module: copies in a vector are layers of their own", M, nn::Linear<double>, Scaled<double>) {
   TorchRandom rng(1);
-  const auto first = [&rng] {
+  const auto first = [&] {
     if constexpr (std::is_same_v<M, Scaled<double>>)
       return M();
     else

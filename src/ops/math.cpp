@@ -194,7 +194,7 @@ template <class Gate, class T> Tensor<T> gate_backward(const Tensor<T>& x, const
     for (std::int64_t start = 0; start < n; start += piece) {
       const std::int64_t size = std::min(piece, n - start);
       for (std::int64_t i = 0; i < size; ++i) {
-        at[i] = std::clamp(static_cast<double>(in[start + i]), -1000.0, 40.0);  // beyond, the result is 0 or dy
+        at[i] = std::clamp(static_cast<double>(in[start + i]), -1000.0, 60.0);  // beyond, the result is 0 or dy
         const Wide v = Gate::value(static_cast<Wide>(at[i]));
         gate[i] = static_cast<double>(v);
         low[i] = static_cast<double>(v - static_cast<Wide>(gate[i]));

@@ -309,7 +309,7 @@ TEST_CASE("module: state goes to a file and comes back; a wrong file changes not
           b.load_state(with("", "c_proj.weight", {6, 4}));
         }) == "load_state: c_proj.weight has shape (6, 4) in the file and (4, 6) here; nothing was loaded"sv);
   CHECK(message<ValueError>([&] { b.load_state(in_double.state()); }) ==
-        "get<float>: 'c_fc.weight' holds double elements, which float does not hold exactly; get<double>, "
+        "get<float>: 'c_fc.weight' holds double elements, which float does not hold exactly; call get<double>, "
         "then to<float>()"sv);
   CHECK(b.c_fc.weight.id() == before);
   b.load_state(a.state());

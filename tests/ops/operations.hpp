@@ -271,7 +271,7 @@ inline std::vector<Operation> product_rows() {
                  const auto b = ones<T>({5});
                  Tape<T> tape;
                  tape.watch(b);
-                 return tape.backward(layer_norm(ones_like(dy), b, b), dy)[b];
+                 return tape.backward(layer_norm(ones_like(dy), ones<T>({5}), b), dy)[b];
                }),
   };
 }

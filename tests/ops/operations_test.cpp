@@ -200,7 +200,9 @@ TEST_CASE("one tensor in two roles: as input and as upstream gradient, as first 
     if (op.derivatives < 2) continue;
     CAPTURE(op.name);
     const Tensor<double> x = op.inputs[0];
-    if (op.inputs.size() == 1 && op.f({x}).shape() == x.shape()) {
+    // A norm's gradient with x arriving is nearly 0 by its definition, and its differences have no digits.
+    const bool vanishes = op.name.find("_norm") != std::string::npos;
+    if (!vanishes && op.inputs.size() == 1 && op.f({x}).shape() == x.shape()) {
       const auto twice = [&](const Tensor<double>& v) {
         Tape<double> tape;
         tape.watch(v);
@@ -210,8 +212,6 @@ TEST_CASE("one tensor in two roles: as input and as upstream gradient, as first 
       CHECK_MESSAGE(report, report.text());
       ++upstream;
     }
-    // P(x) x is nearly 0 by the definition of a norm, and its differences have no digits.
-    const bool vanishes = op.name.find("norm_backward") != std::string::npos;
     if (op.inputs.size() == 2 && op.inputs[1].shape() == x.shape() && !vanishes) {
       const auto report = gradcheck(
           [&](const Tensor<double>& v) {

@@ -42,7 +42,6 @@
 #include "tapehead/caches/paged_cache.hpp"
 #include "tapehead/caches/prefix_tree.hpp"
 #include "tapehead/models/generate.hpp"
-#include "tapehead/models/latent_attention.hpp"
 #include "tapehead/models/optim.hpp"
 #include "tapehead/ops/low_precision.hpp"
 // looking at it

@@ -3,23 +3,36 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 #include <type_traits>
+#include <utility>
 
 #include "autograd/recorded.hpp"
 #include "kernels/parallel.hpp"
 #include "kernels/require.hpp"
-#include "ops/lines.hpp"
+#include "kernels/walk.hpp"
 #include "tapehead/ops/views.hpp"
 #include "tensor/elementwise.hpp"
 
 namespace tapehead {
 
-using detail::for_each_line;
 using detail::recorded;
 using Index = Tensor<std::int64_t>;
 
 namespace {
+
+// Calls f(at) for every line along an axis that has elements: at[i] is where the line begins in array i.
+template <std::size_t n, class F>
+void for_each_line(const Shape& shape, int axis, const std::array<Strides, n>& strides, const F& f) {
+  if (shape.numel() == 0) return;
+  const Shape lines = shape.replaced(axis, 1);
+  [&]<std::size_t... i>(std::index_sequence<i...>) {
+    const std::int64_t* const steps[] = {strides[i].begin()...};
+    kernels::for_each_position(lines.rank(), lines.begin(), steps, 0, lines.numel(), f);
+  }
+  (std::make_index_sequence<n>());
+}
 
 std::int64_t checked(const char* op, std::int64_t i, std::int64_t size) {
   if (i < 0 || i >= size)

@@ -31,7 +31,7 @@ watch: exercise-checks ## check it whenever you save (EX=5)
 exercise_objects = $(patsubst %,$(BUILD)/exercises/$(1)/%.o,checker grade \
   $(patsubst chapters/$(1)/exercises/%/check.cpp,%/check,$(wildcard chapters/$(1)/exercises/*/check.cpp)))
 .PHONY: exercise-checks
-exercise-checks: $(call exercise_objects,$(EXERCISE_CHAPTER)) | lib
+exercise-checks: $(call exercise_objects,$(EXERCISE_CHAPTER)) | lib ## compile the checks of the exercises
 
 ifneq ($(if $(TEST),$(findstring $(TEST),$(EXERCISE_SHARED)/self_test.sh),all),)
 test: $(foreach chapter,$(EXERCISE_CHAPTERS),$(call exercise_objects,$(chapter)))

@@ -41,8 +41,6 @@ void check_attention(const char* op, const Tensor<T>& Q, const Tensor<T>& K, con
                             "others",
                             Hq, Hkv, V.size(-3)));
 }
-template void check_attention(const char*, const Tensor<float>&, const Tensor<float>&, const Tensor<float>&, bool);
-template void check_attention(const char*, const Tensor<double>&, const Tensor<double>&, const Tensor<double>&, bool);
 
 template <class T> std::vector<Tensor<T>> split_qkv(const char* op, const Tensor<T>& qkv, std::int64_t heads) {
   const std::int64_t others = qkv.rank() < 3 ? 0 : qkv.size(-3) - heads;
@@ -51,8 +49,6 @@ template <class T> std::vector<Tensor<T>> split_qkv(const char* op, const Tensor
                       qkv.shape(), heads);
   return split(qkv, {heads, others / 2, others / 2}, -3);
 }
-template std::vector<Tensor<float>> split_qkv(const char*, const Tensor<float>&, std::int64_t);
-template std::vector<Tensor<double>> split_qkv(const char*, const Tensor<double>&, std::int64_t);
 
 void check_scores_operand(const char* op, const char* name, const Shape& shape, const Shape& scores) {
   require<ShapeError>(broadcasts_to(shape, scores),
@@ -79,8 +75,6 @@ template <class T> Tensor<T> sink_logits(const char* op, const Tensor<T>& sinks,
   check_scores_operand(op, "row of sinks", logits.shape(), scores);
   return logits;
 }
-template Tensor<float> sink_logits(const char*, const Tensor<float>&, const Shape&);
-template Tensor<double> sink_logits(const char*, const Tensor<double>&, const Shape&);
 
 }  // namespace detail
 
@@ -209,10 +203,12 @@ AttentionGradients<T> attention_backward(const Tensor<T>& Q, const Tensor<T>& K,
 }
 
 #define TAPEHEAD_ATTENTION(T)                                                                                        \
+  template void detail::check_attention(const char*, const Tensor<T>&, const Tensor<T>&, const Tensor<T>&, bool);    \
+  template std::vector<Tensor<T>> detail::split_qkv(const char*, const Tensor<T>&, std::int64_t);                    \
+  template Tensor<T> detail::sink_logits(const char*, const Tensor<T>&, const Shape&);                               \
   template Attention<T> attention(const Tensor<T>&, const Tensor<T>&, const Tensor<T>&, const AttentionOptions<T>&); \
   template AttentionGradients<T> attention_backward(const Tensor<T>&, const Tensor<T>&, const Tensor<T>&,            \
                                                     const Tensor<T>&, const AttentionOptions<T>&);
-TAPEHEAD_ATTENTION(float)
-TAPEHEAD_ATTENTION(double)
+TAPEHEAD_REALS(TAPEHEAD_ATTENTION)
 
 }  // namespace tapehead

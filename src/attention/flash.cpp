@@ -2,6 +2,7 @@
 
 #include "attention/attention_inputs.hpp"
 #include "attention/fused.hpp"
+#include "kernels/require.hpp"
 
 namespace tapehead {
 
@@ -27,7 +28,6 @@ Flash<T> flash_attention_qkvpacked(const Tensor<T>& qkv, std::int64_t heads,
 #define TAPEHEAD_FLASH(T)                                                                                              \
   template Flash<T> flash_attention(const Tensor<T>&, const Tensor<T>&, const Tensor<T>&, const AttentionOptions<T>&); \
   template Flash<T> flash_attention_qkvpacked(const Tensor<T>&, std::int64_t, const AttentionOptions<T>&);
-TAPEHEAD_FLASH(float)
-TAPEHEAD_FLASH(double)
+TAPEHEAD_REALS(TAPEHEAD_FLASH)
 
 }  // namespace tapehead

@@ -69,8 +69,7 @@ Flash<T> flex_run(const Tensor<T>& q, const Tensor<T>& k, const Tensor<T>& v, Fl
   template struct FlexFunctions<T>;                                                                  \
   template Flash<T> flex_run(const Tensor<T>&, const Tensor<T>&, const Tensor<T>&, FlexFunctions<T>, \
                              const AttentionOptions<T>&);
-TAPEHEAD_FLEX(float)
-TAPEHEAD_FLEX(double)
+TAPEHEAD_REALS(TAPEHEAD_FLEX)
 
 }  // namespace detail
 

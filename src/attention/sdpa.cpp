@@ -125,7 +125,6 @@ std::string explain_sdpa(const Tensor<T>& q, const Tensor<T>& k, const Tensor<T>
                                         const AttentionOptions<T>&);                                           \
   template Tensor<T> dispatch_attention_qkvpacked(const Tensor<T>&, std::int64_t, const AttentionOptions<T>&); \
   template std::string explain_sdpa(const Tensor<T>&, const Tensor<T>&, const Tensor<T>&, const SdpaOptions<T>&);
-TAPEHEAD_SDPA(float)
-TAPEHEAD_SDPA(double)
+TAPEHEAD_REALS(TAPEHEAD_SDPA)
 
 }  // namespace tapehead

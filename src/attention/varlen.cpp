@@ -51,7 +51,6 @@ Flash<T> flash_attention_varlen(const Tensor<T>& q, const Tensor<T>& k, const Te
   template Flash<T> flash_attention_varlen(const Tensor<T>&, const Tensor<T>&, const Tensor<T>&,     \
                                            const Tensor<std::int64_t>&, const Tensor<std::int64_t>&, \
                                            const AttentionOptions<T>&);
-TAPEHEAD_VARLEN(float)
-TAPEHEAD_VARLEN(double)
+TAPEHEAD_REALS(TAPEHEAD_VARLEN)
 
 }  // namespace tapehead

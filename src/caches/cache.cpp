@@ -166,7 +166,6 @@ Tensor<T> decode(const Tensor<T>& q, const SlidingKVCache<T>& cache,
   template class SlidingKVCache<T>;                                                           \
   template Tensor<T> decode(const Tensor<T>&, const KVCache<T>&, const AttentionOptions<T>&); \
   template Tensor<T> decode(const Tensor<T>&, const SlidingKVCache<T>&, const AttentionOptions<T>&);
-TAPEHEAD_CACHE(float)
-TAPEHEAD_CACHE(double)
+TAPEHEAD_REALS(TAPEHEAD_CACHE)
 
 }  // namespace tapehead

@@ -210,7 +210,6 @@ Tensor<T> decode(const Tensor<T>& q, const PagedKVCache<T>& cache, std::int64_t 
 #define TAPEHEAD_PAGED(T)         \
   template class PagedKVCache<T>; \
   template Tensor<T> decode(const Tensor<T>&, const PagedKVCache<T>&, std::int64_t, const AttentionOptions<T>&);
-TAPEHEAD_PAGED(float)
-TAPEHEAD_PAGED(double)
+TAPEHEAD_REALS(TAPEHEAD_PAGED)
 
 }  // namespace tapehead

@@ -29,7 +29,6 @@ template <class T> Tensor<T> jacobian_of(const Tape<T>& tape, const Tensor<T>& y
 #define TAPEHEAD_JACOBIAN(T)                                                          \
   template Tensor<T> gradient_of(const Tape<T>&, const Tensor<T>&, const Tensor<T>&); \
   template Tensor<T> jacobian_of(const Tape<T>&, const Tensor<T>&, const Tensor<T>&);
-TAPEHEAD_JACOBIAN(float)
-TAPEHEAD_JACOBIAN(double)
+TAPEHEAD_REALS(TAPEHEAD_JACOBIAN)
 
 }  // namespace tapehead::detail

@@ -269,9 +269,6 @@ template <class T> std::string heatmap_text(const Tensor<T>& x, const HeatmapOpt
 #define TAPEHEAD_HEATMAP(T)                                                  \
   template std::string heatmap_svg(const Tensor<T>&, const HeatmapOptions&); \
   template std::string heatmap_text(const Tensor<T>&, const HeatmapOptions&, Colour);
-TAPEHEAD_HEATMAP(float)
-TAPEHEAD_HEATMAP(double)
-TAPEHEAD_HEATMAP(bool)
-TAPEHEAD_HEATMAP(std::int64_t)
+TAPEHEAD_ELEMENTS(TAPEHEAD_HEATMAP)
 
 }  // namespace tapehead

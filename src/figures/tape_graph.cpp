@@ -139,7 +139,6 @@ template <class T> std::string Tape<T>::mermaid() const { return written(detail:
   template std::string tape_svg(const Tape<T>&, const std::string&, const std::string&); \
   template std::string Tape<T>::dot() const;                                             \
   template std::string Tape<T>::mermaid() const;
-TAPEHEAD_TAPE_GRAPH(float)
-TAPEHEAD_TAPE_GRAPH(double)
+TAPEHEAD_REALS(TAPEHEAD_TAPE_GRAPH)
 
 }  // namespace tapehead

@@ -28,9 +28,7 @@ template <class E> Tensor<E> NamedTensors::get(const std::string& name) const {
   return detail::exactly<E>("get", name, (*this)[name]);
 }
 
-template Tensor<float> NamedTensors::get<float>(const std::string&) const;
-template Tensor<double> NamedTensors::get<double>(const std::string&) const;
-template Tensor<bool> NamedTensors::get<bool>(const std::string&) const;
-template Tensor<std::int64_t> NamedTensors::get<std::int64_t>(const std::string&) const;
+#define TAPEHEAD_GET(E) template Tensor<E> NamedTensors::get<E>(const std::string&) const;
+TAPEHEAD_ELEMENTS(TAPEHEAD_GET)
 
 }  // namespace tapehead

@@ -125,9 +125,7 @@ template <class E> Tensor<E> exactly(const char* op, const std::string& name, co
       any);
 }
 
-template Tensor<float> exactly<float>(const char*, const std::string&, const AnyTensor&);
-template Tensor<double> exactly<double>(const char*, const std::string&, const AnyTensor&);
-template Tensor<bool> exactly<bool>(const char*, const std::string&, const AnyTensor&);
-template Tensor<std::int64_t> exactly<std::int64_t>(const char*, const std::string&, const AnyTensor&);
+#define TAPEHEAD_EXACTLY(E) template Tensor<E> exactly<E>(const char*, const std::string&, const AnyTensor&);
+TAPEHEAD_ELEMENTS(TAPEHEAD_EXACTLY)
 
 }  // namespace tapehead::detail

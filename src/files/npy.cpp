@@ -111,9 +111,6 @@ template <class E> void save_npy(const std::string& path, const Tensor<E>& x) {
 #define TAPEHEAD_NPY(E)                               \
   template Tensor<E> load_npy<E>(const std::string&); \
   template void save_npy<E>(const std::string&, const Tensor<E>&);
-TAPEHEAD_NPY(float)
-TAPEHEAD_NPY(double)
-TAPEHEAD_NPY(bool)
-TAPEHEAD_NPY(std::int64_t)
+TAPEHEAD_ELEMENTS(TAPEHEAD_NPY)
 
 }  // namespace tapehead

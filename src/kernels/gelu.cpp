@@ -19,6 +19,5 @@ template <class T> void gelu_pull_n(std::int64_t n, const T* x, const T* dy, T* 
   template void gelu_pull_n(std::int64_t, const T*, const T*, T*);
 TAPEHEAD_GELU(float)
 TAPEHEAD_GELU(double)
-#undef TAPEHEAD_GELU
 
 }  // namespace tapehead::kernels

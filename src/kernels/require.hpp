@@ -3,9 +3,15 @@
 
 #include "tapehead/kernels/error.hpp"
 
-// Every check of the library is one line: require<ShapeError>(k == n, "matmul: inner sizes {} and {} differ", k, n).
-// This header is for .cpp files. A public header throws from a function of a .cpp file, so that who includes it does
-// not compile fmt.
+// What the .cpp files share. Every check of the library is one line:
+//
+//     require<ShapeError>(k == n, "matmul: inner sizes {} and {} differ", k, n);
+//
+// A public header throws from a function of a .cpp file, so that who includes it does not compile fmt.
+
+// The element types that a template of a .cpp file is compiled for: F(float) F(double) …
+#define TAPEHEAD_REALS(F) F(float) F(double)
+#define TAPEHEAD_ELEMENTS(F) TAPEHEAD_REALS(F) F(bool) F(std::int64_t)
 
 namespace tapehead {
 namespace detail {

@@ -87,7 +87,6 @@ Heads<T>::Heads(const char* op, std::int64_t full_width, const HeadOptions& o)
   template Tensor<T> merge_heads(const Tensor<T>&);                                                             \
   template Tensor<T> rotated(const Tensor<T>&, std::int64_t, double);                                           \
   template struct Heads<T>;
-TAPEHEAD_NN_ATTENTION(float)
-TAPEHEAD_NN_ATTENTION(double)
+TAPEHEAD_REALS(TAPEHEAD_NN_ATTENTION)
 
 }  // namespace tapehead::nn

@@ -137,7 +137,6 @@ template <class T> void load(const std::vector<Parameter<T>>& parameters, const 
   template void begin_copy(const Members<T>&);                      \
   template NamedTensors state_of(const std::vector<Parameter<T>>&); \
   template void load(const std::vector<Parameter<T>>&, const NamedTensors&, bool);
-TAPEHEAD_MODULE(float)
-TAPEHEAD_MODULE(double)
+TAPEHEAD_REALS(TAPEHEAD_MODULE)
 
 }  // namespace tapehead::nn::detail

@@ -176,7 +176,6 @@ void AdamOptimizer<T, decoupled>::update(const std::vector<Update<T>>& updates) 
   template void detail::check_updates(const char*, const std::vector<Update<T>>&); \
   template double detail::gradient_norm(const std::vector<Update<T>>&);            \
   template Tensor<T> detail::times(const Tensor<T>&, double);
-TAPEHEAD_OPTIM(float)
-TAPEHEAD_OPTIM(double)
+TAPEHEAD_REALS(TAPEHEAD_OPTIM)
 
 }  // namespace tapehead

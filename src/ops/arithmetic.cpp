@@ -182,9 +182,9 @@ template <class To, class From> Tensor<To> to(const Tensor<From>& x) {
   template Tensor<double> to<double>(const Tensor<E>&);                                         \
   template Tensor<bool> to<bool>(const Tensor<E>&);                                             \
   template Tensor<std::int64_t> to<std::int64_t>(const Tensor<E>&);
-TAPEHEAD_REAL(float) TAPEHEAD_REAL(double)
-TAPEHEAD_NUMBER(float) TAPEHEAD_NUMBER(double) TAPEHEAD_NUMBER(std::int64_t)
-TAPEHEAD_ANY(float) TAPEHEAD_ANY(double) TAPEHEAD_ANY(bool) TAPEHEAD_ANY(std::int64_t)
+TAPEHEAD_REALS(TAPEHEAD_REAL)
+TAPEHEAD_REALS(TAPEHEAD_NUMBER) TAPEHEAD_NUMBER(std::int64_t)
+TAPEHEAD_ELEMENTS(TAPEHEAD_ANY)
 // clang-format on
 
 }  // namespace tapehead

@@ -131,7 +131,6 @@ Real<T> linear(const Tensor<T>& x, const Tensor<T>& W, const std::type_identity_
 #define TAPEHEAD_MATMUL(T)                                       \
   template Tensor<T> matmul(const Tensor<T>&, const Tensor<T>&); \
   template Tensor<T> linear<T>(const Tensor<T>&, const Tensor<T>&, const std::optional<Tensor<T>>&);
-TAPEHEAD_MATMUL(float)
-TAPEHEAD_MATMUL(double)
+TAPEHEAD_REALS(TAPEHEAD_MATMUL)
 
 }  // namespace tapehead

@@ -188,7 +188,6 @@ template <class T> Real<T> rms_norm(const Tensor<T>& x, const std::type_identity
   template Tensor<T> layer_norm<T>(const Tensor<T>&, const std::optional<Tensor<T>>&, const std::optional<Tensor<T>>&, \
                                    double);                                                                            \
   template Tensor<T> rms_norm<T>(const Tensor<T>&, const std::optional<Tensor<T>>&, double);
-TAPEHEAD_NORM(float)
-TAPEHEAD_NORM(double)
+TAPEHEAD_REALS(TAPEHEAD_NORM)
 
 }  // namespace tapehead

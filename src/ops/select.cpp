@@ -67,9 +67,6 @@ template <class E> Tensor<E> triu(const Tensor<E>& x, std::int64_t diagonal) {
   template Tensor<E> masked_fill<E>(const Tensor<E>&, const Tensor<bool>&, std::type_identity_t<E>); \
   template Tensor<E> tril(const Tensor<E>&, std::int64_t);                                           \
   template Tensor<E> triu(const Tensor<E>&, std::int64_t);
-TAPEHEAD_SELECT(float)
-TAPEHEAD_SELECT(double)
-TAPEHEAD_SELECT(bool)
-TAPEHEAD_SELECT(std::int64_t)
+TAPEHEAD_ELEMENTS(TAPEHEAD_SELECT)
 
 }  // namespace tapehead

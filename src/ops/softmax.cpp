@@ -109,7 +109,6 @@ template <class T> Real<T> logsumexp(const Tensor<T>& x, int axis, bool keepdims
   template Tensor<T> softmax_backward(const Tensor<T>&, const Tensor<T>&, int); \
   template Tensor<T> log_softmax(const Tensor<T>&, int);                        \
   template Tensor<T> logsumexp(const Tensor<T>&, int, bool);
-TAPEHEAD_SOFTMAX(float)
-TAPEHEAD_SOFTMAX(double)
+TAPEHEAD_REALS(TAPEHEAD_SOFTMAX)
 
 }  // namespace tapehead

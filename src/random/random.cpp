@@ -273,7 +273,6 @@ template <std::floating_point T> Tensor<T> TorchRandom::linear_bias(std::int64_t
   template Tensor<T> TorchRandom::normal<T>(double, double, const Shape&);      \
   template Tensor<T> TorchRandom::linear_weight<T>(std::int64_t, std::int64_t); \
   template Tensor<T> TorchRandom::linear_bias<T>(std::int64_t, std::int64_t);
-TAPEHEAD_TORCH(float)
-TAPEHEAD_TORCH(double)
+TAPEHEAD_REALS(TAPEHEAD_TORCH)
 
 }  // namespace tapehead

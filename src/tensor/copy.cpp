@@ -29,9 +29,6 @@ template <class To, class From> Tensor<To> cast(const Tensor<From>& x) {
   template Tensor<double> cast<double>(const Tensor<E>&); \
   template Tensor<bool> cast<bool>(const Tensor<E>&);     \
   template Tensor<std::int64_t> cast<std::int64_t>(const Tensor<E>&);
-TAPEHEAD_COPY(float)
-TAPEHEAD_COPY(double)
-TAPEHEAD_COPY(bool)
-TAPEHEAD_COPY(std::int64_t)
+TAPEHEAD_ELEMENTS(TAPEHEAD_COPY)
 
 }  // namespace tapehead::detail

@@ -1,5 +1,7 @@
 #include "tensor/elementwise.hpp"
 
+#include "kernels/require.hpp"
+
 namespace tapehead::detail {
 namespace {
 
@@ -52,9 +54,8 @@ void copy_to(void* out, const Strides& strides, const Operand& x) {
   kernels::copy(w);
 }
 
-template Tensor<float> mapped(const char*, std::initializer_list<Operand>, kernels::Run, const void*);
-template Tensor<double> mapped(const char*, std::initializer_list<Operand>, kernels::Run, const void*);
-template Tensor<bool> mapped(const char*, std::initializer_list<Operand>, kernels::Run, const void*);
-template Tensor<std::int64_t> mapped(const char*, std::initializer_list<Operand>, kernels::Run, const void*);
+#define TAPEHEAD_MAPPED(E) \
+  template Tensor<E> mapped(const char*, std::initializer_list<Operand>, kernels::Run, const void*);
+TAPEHEAD_ELEMENTS(TAPEHEAD_MAPPED)
 
 }  // namespace tapehead::detail

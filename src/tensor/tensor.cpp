@@ -254,10 +254,7 @@ template <class E> Tensor<E> from_vector(const std::vector<E>& values, const Sha
   template Tensor<E> full<E>(const Shape&, std::type_identity_t<E>, const char*); \
   template Tensor<E> eye<E>(std::int64_t);                                        \
   template Tensor<E> from_vector<E>(const std::vector<E>&, const Shape&);
-TAPEHEAD_TENSOR(float)
-TAPEHEAD_TENSOR(double)
-TAPEHEAD_TENSOR(bool)
-TAPEHEAD_TENSOR(std::int64_t)
+TAPEHEAD_ELEMENTS(TAPEHEAD_TENSOR)
 template Tensor<float> arange<float>(float, float, float);
 template Tensor<double> arange<double>(double, double, double);
 template Tensor<std::int64_t> arange<std::int64_t>(std::int64_t, std::int64_t, std::int64_t);

@@ -1,7 +1,5 @@
 #include "tapehead/autograd/accumulate.hpp"
 
-#include <algorithm>
-
 #include "autograd/recorded.hpp"
 #include "kernels/fold.hpp"
 #include "kernels/require.hpp"
@@ -26,19 +24,10 @@ template <class T> Real<T> sum_to(const Tensor<T>& x, const Shape& shape) {
                       "sum_to: shape {} cannot be summed to {}, which does not broadcast to it", x.shape(), shape);
   kernels::FoldAxes axes;
   const int lead = x.rank() - shape.rank();
-  for (int axis = 0; axis < x.rank(); ++axis) {
-    const std::int64_t size = x.shape()[axis], stride = x.strides()[axis];
-    if (size == 1) continue;
-    axes.innermost_goes = axis < lead || shape[axis - lead] == 1;
-    if (axes.innermost_goes)
-      axes.gone_sizes[axes.gone_rank] = size, axes.gone_strides[axes.gone_rank++] = stride;
-    else
-      axes.kept_sizes[axes.kept_rank] = size, axes.kept_strides[axes.kept_rank++] = stride;
-  }
+  for (int axis = 0; axis < x.rank(); ++axis)
+    axes.add(x.shape()[axis], x.strides()[axis], axis < lead || shape[axis - lead] == 1);
   Buffer<T> y(shape, "sum_to");
-  kernels::fold_sum(axes, x.data(), [&](const double* sums, std::int64_t n, std::int64_t k) {
-    std::transform(sums, sums + n, y.data() + k, [](double total) { return static_cast<T>(total); });
-  });
+  kernels::fold_sum(axes, x.data(), kernels::write_to(y.data(), std::identity()));
   return record(sum_to_op, Tensor<T>(std::move(y)),
                 wrt(x, [from = x.shape()](const auto& dy) { return broadcast_to(dy, from); }));
 }
@@ -55,14 +44,12 @@ template <class E> Tensor<E> broadcast_to(const Tensor<E>& x, const Shape& shape
                   wrt(x, [](const auto& dy) { return dy; }));
 }
 
-template Tensor<float> add(const Tensor<float>&, const Tensor<float>&);
-template Tensor<double> add(const Tensor<double>&, const Tensor<double>&);
-template Tensor<std::int64_t> add(const Tensor<std::int64_t>&, const Tensor<std::int64_t>&);
-template Real<float> sum_to(const Tensor<float>&, const Shape&);
-template Real<double> sum_to(const Tensor<double>&, const Shape&);
-template Tensor<float> broadcast_to(const Tensor<float>&, const Shape&);
-template Tensor<double> broadcast_to(const Tensor<double>&, const Shape&);
-template Tensor<bool> broadcast_to(const Tensor<bool>&, const Shape&);
-template Tensor<std::int64_t> broadcast_to(const Tensor<std::int64_t>&, const Shape&);
+#define TAPEHEAD_ADD(T) template Tensor<T> add(const Tensor<T>&, const Tensor<T>&);
+#define TAPEHEAD_SUM_TO(T) template Tensor<T> sum_to(const Tensor<T>&, const Shape&);
+#define TAPEHEAD_BROADCAST(E) template Tensor<E> broadcast_to(const Tensor<E>&, const Shape&);
+TAPEHEAD_REALS(TAPEHEAD_ADD)
+TAPEHEAD_ADD(std::int64_t)
+TAPEHEAD_REALS(TAPEHEAD_SUM_TO)
+TAPEHEAD_ELEMENTS(TAPEHEAD_BROADCAST)
 
 }  // namespace tapehead

@@ -18,11 +18,27 @@ struct FoldAxes {
   std::int64_t kept_sizes[max_axes] = {}, kept_strides[max_axes] = {};
   std::int64_t gone_sizes[max_axes] = {}, gone_strides[max_axes] = {};
   bool innermost_goes = false;
+
+  /// The next axis, from the outermost in.
+  void add(std::int64_t size, std::int64_t stride, bool goes) {
+    if (size == 1) return;
+    int& rank = goes ? gone_rank : kept_rank;
+    (goes ? gone_sizes : kept_sizes)[rank] = size;
+    (goes ? gone_strides : kept_strides)[rank++] = stride;
+    innermost_goes = goes;
+  }
 };
 
 /// Takes n results, those at positions k, k + 1, … of the kept axes in row-major order. Called from several
 /// threads.
 template <class A> using Results = std::function<void(const A* results, std::int64_t n, std::int64_t k)>;
+
+/// Writes f(result) to y[k], y[k + 1], …
+template <class T, class F> auto write_to(T* y, F f) {
+  return [y, f](const auto* results, std::int64_t n, std::int64_t k) {
+    for (std::int64_t i = 0; i < n; ++i) y[k + i] = static_cast<T>(f(results[i]));
+  };
+}
 
 /// The type of a sum: double, and for integers one that wraps around.
 template <class T> struct SumOf { using type = double; };

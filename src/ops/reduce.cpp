@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "autograd/recorded.hpp"
 #include "kernels/fold.hpp"
@@ -16,6 +17,7 @@ namespace tapehead {
 
 using detail::map;
 using detail::recorded;
+using kernels::write_to;
 
 namespace {
 
@@ -27,12 +29,7 @@ struct Plan {
       const bool goes = gone[static_cast<std::size_t>(axis)];
       if (goes) kept[axis] = 1, count *= shape[axis];
       if (!goes || keepdims) out = out.with(out.rank(), kept[axis]);
-      if (shape[axis] == 1) continue;
-      int& rank = goes ? axes.gone_rank : axes.kept_rank;
-      (goes ? axes.gone_sizes : axes.kept_sizes)[rank] = shape[axis];
-      (goes ? axes.gone_strides : axes.kept_strides)[rank] = strides[axis];
-      ++rank;
-      axes.innermost_goes = goes;
+      axes.add(shape[axis], strides[axis], goes);
     }
   }
   kernels::FoldAxes axes;
@@ -51,9 +48,7 @@ const Op sum_op{"sum", "y = Σ x", "dx = dy, repeated", "x → without the reduc
 template <class T> Tensor<T> sum(const Tensor<T>& x, const Axes& list, bool keepdims) {
   const Plan plan("sum", x.shape(), list, x.strides(), keepdims);
   Buffer<T> y(plan.out, "sum");
-  kernels::fold_sum(plan.axes, x.data(), [&](const auto* sums, std::int64_t n, std::int64_t k) {
-    std::transform(sums, sums + n, y.data() + k, [](auto total) { return static_cast<T>(total); });
-  });
+  kernels::fold_sum(plan.axes, x.data(), write_to(y.data(), std::identity()));
   const auto pullback = [kept = plan.kept, shape = x.shape()](const auto& dy) {
     return broadcast_to(restored(dy, kept), shape);
   };
@@ -65,9 +60,7 @@ template <class T> Real<detail::MeanOf<T>> mean(const Tensor<T>& x, const Axes& 
   const Plan plan("mean", x.shape(), list, x.strides(), keepdims);
   const auto count = static_cast<double>(plan.count);
   Buffer<T> y(plan.out, "mean");
-  kernels::fold_sum(plan.axes, x.data(), [&](const double* sums, std::int64_t n, std::int64_t k) {
-    std::transform(sums, sums + n, y.data() + k, [&](double total) { return static_cast<T>(total / count); });
-  });
+  kernels::fold_sum(plan.axes, x.data(), write_to(y.data(), [count](double total) { return total / count; }));
   const auto pullback = [kept = plan.kept, shape = x.shape(), count](const auto& dy) {
     return broadcast_to(restored(dy, kept) / count, shape);
   };
@@ -91,9 +84,7 @@ template <class T> Tensor<T> extreme(const Op& op, bool largest, const Tensor<T>
                       "{}: shape {} has nothing along the reduced axes, and an empty {} has no value", op.name,
                       x.shape(), op.name);
   Buffer<T> filled(plan.out, op.name);
-  kernels::fold_extreme(plan.axes, x.data(), largest, [&](const T* best, std::int64_t n, std::int64_t k) {
-    std::copy_n(best, n, filled.data() + k);
-  });
+  kernels::fold_extreme(plan.axes, x.data(), largest, write_to(filled.data(), std::identity()));
   const Tensor<T> y(std::move(filled));
   // Which elements won does not change with x, except at ties: they are a constant.
   const auto pullback = [kept = plan.kept, list](const auto& dy, const auto& at, const auto& best) {
@@ -124,19 +115,14 @@ template <class T>
 Tensor<T> deviation(const char* op, const Tensor<T>& x, const Axes& list, int correction, bool keepdims, bool root) {
   const Plan plan(op, x.shape(), list, x.strides(), true);
   Buffer<double> means(plan.kept, op);
-  kernels::fold_sum(plan.axes, x.data(), [&](const double* sums, std::int64_t n, std::int64_t k) {
-    std::transform(sums, sums + n, means.data() + k,
-                   [&](double total) { return total / static_cast<double>(plan.count); });
-  });
+  const auto count = static_cast<double>(plan.count), divisor = std::max(0.0, count - correction);
+  kernels::fold_sum(plan.axes, x.data(), write_to(means.data(), [count](double total) { return total / count; }));
   const auto centred =
       map<double>(op, x, Tensor<double>(std::move(means)), [](T v, double m) { return static_cast<double>(v) - m; });
   const Plan squares(op, centred.shape(), list, centred.strides(), keepdims);
-  const double divisor = std::max(0.0, static_cast<double>(plan.count) - correction);
   Buffer<T> y(squares.out, op);
-  kernels::fold_squares(squares.axes, centred.data(), [&](const double* sums, std::int64_t n, std::int64_t k) {
-    std::transform(sums, sums + n, y.data() + k,
-                   [&](double total) { return static_cast<T>(root ? std::sqrt(total / divisor) : total / divisor); });
-  });
+  const auto finished = [=](double total) { return root ? std::sqrt(total / divisor) : total / divisor; };
+  kernels::fold_squares(squares.axes, centred.data(), write_to(y.data(), finished));
   return y;
 }
 
@@ -175,9 +161,7 @@ const Op norm_op{"norm", "y = √Σ x²", "dx = dy x / y, 0 where y = 0", "x →
 template <class T> Real<T> norm(const Tensor<T>& x, const Axes& list, bool keepdims) {
   const Plan plan("norm", x.shape(), list, x.strides(), keepdims);
   Buffer<T> filled(plan.out, "norm");
-  kernels::fold_squares(plan.axes, x.data(), [&](const double* sums, std::int64_t n, std::int64_t k) {
-    std::transform(sums, sums + n, filled.data() + k, [](double v) { return static_cast<T>(std::sqrt(v)); });
-  });
+  kernels::fold_squares(plan.axes, x.data(), write_to(filled.data(), [](double v) { return std::sqrt(v); }));
   const Tensor<T> y(std::move(filled));
   const auto pullback = [kept = plan.kept](const auto& dy, const auto& at, const auto& length) {
     return divided_or_zero(restored(dy, kept), restored(length, kept)) * at;
@@ -228,10 +212,8 @@ template <class T> Tensor<std::int64_t> argmin(const Tensor<T>& x, int axis, boo
   template Tensor<T> sum(const Tensor<T>&, const Axes&, bool);       \
   template Tensor<std::int64_t> argmax(const Tensor<T>&, int, bool); \
   template Tensor<std::int64_t> argmin(const Tensor<T>&, int, bool);
-TAPEHEAD_REDUCE(float)
-TAPEHEAD_REDUCE(double)
-TAPEHEAD_SUM(float)
-TAPEHEAD_SUM(double)
+TAPEHEAD_REALS(TAPEHEAD_REDUCE)
+TAPEHEAD_REALS(TAPEHEAD_SUM)
 TAPEHEAD_SUM(std::int64_t)
 
 }  // namespace tapehead

@@ -180,16 +180,6 @@ std::string path(const std::vector<Record>& records, int at, int nth, const std:
   return text;
 }
 
-// rows: a head, then one for each route.
-std::string explained(const std::string& name, const Shape& shape, double norm,
-                      const std::vector<std::vector<std::string>>& rows) {
-  const std::string head = fmt::format("gradient of {}, shape {}: norm {:.4g}, ", name, shape.str(), norm);
-  const std::size_t routes = rows.size() - 1;
-  if (routes == 0)
-    return head + (norm == 0 ? "by no route: the output does not depend on it\n" : "where backward began\n");
-  return head + fmt::format("by {} route{}\n", routes, routes == 1 ? "" : "s") + table(rows, "rrl");
-}
-
 }  // namespace
 
 template <class T> Explanation<T> explain(const Gradients<T>& grad, const Tensor<T>& x, Routes how) {
@@ -236,10 +226,13 @@ template <class T> Explanation<T> explain(const Gradients<T>& grad, const Tensor
 }
 
 template <class T> std::string Explanation<T>::text() const {
+  const std::string head = fmt::format("gradient of {}, shape {}: norm {:.4g}, ", name, gradient.shape().str(), norm);
+  if (routes.empty())
+    return head + (norm == 0 ? "by no route: the output does not depend on it\n" : "where backward began\n");
   std::vector<std::vector<std::string>> rows{{"norm", "share", "route"}};
   for (const Route<T>& r : routes)
     rows.push_back({fmt::format("{:.4g}", r.norm), fmt::format("{:.1f} %", 100 * r.share), r.path});
-  return explained(name, gradient.shape(), norm, rows);
+  return head + fmt::format("by {} route{}\n", routes.size(), routes.size() == 1 ? "" : "s") + table(rows, "rrl");
 }
 
 #define TAPEHEAD_TRACE(T)                                          \
@@ -248,7 +241,6 @@ template <class T> std::string Explanation<T>::text() const {
   template std::string Tape<T>::print(const Gradients<T>&) const;  \
   template struct Explanation<T>;                                  \
   template Explanation<T> explain(const Gradients<T>&, const Tensor<T>&, Routes);
-TAPEHEAD_TRACE(float)
-TAPEHEAD_TRACE(double)
+TAPEHEAD_REALS(TAPEHEAD_TRACE)
 
 }  // namespace tapehead

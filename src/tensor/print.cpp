@@ -137,33 +137,11 @@ class Printer {
     edge_ = shape.numel() > options.threshold ? options.edge_items : shape.numel();
   }
 
-  std::vector<std::int64_t> shown() const {
-    std::vector<std::int64_t> offsets;
-    collect(0, 0, offsets);
-    return offsets;
-  }
   std::string str(const Cell& cell) const {
     return shape_.rank() == 0 ? cell(0) : list(cell, 0, 0, " ", options_.line_width);
   }
 
  private:
-  bool cut(int axis) const { return shape_[axis] - edge_ > edge_; }
-
-  // f(offset) for each index along an axis that is shown, and between(), once, where the middle is left out.
-  template <class F, class G> void along(int axis, std::int64_t offset, const F& f, const G& between) const {
-    const std::int64_t n = shape_[axis], step = strides_[axis];
-    for (std::int64_t i = 0; i < (cut(axis) ? edge_ : n); ++i) f(offset + i * step);
-    if (!cut(axis)) return;
-    between();
-    for (std::int64_t i = n - edge_; i < n; ++i) f(offset + i * step);
-  }
-
-  void collect(int axis, std::int64_t offset, std::vector<std::int64_t>& offsets) const {
-    if (axis == shape_.rank()) return offsets.push_back(offset);
-    along(
-        axis, offset, [&](std::int64_t at) { collect(axis + 1, at, offsets); }, [] {});
-  }
-
   // One axis in brackets. `indent` is the spaces before its elements, `width` the length of a line.
   std::string list(const Cell& cell, int axis, std::int64_t offset, const std::string& indent,
                    std::int64_t width) const {
@@ -182,11 +160,12 @@ class Printer {
       if (!text.empty()) text += std::string(static_cast<std::size_t>(below), '\n');
       text += indent + block;
     };
-    const auto add = [&](std::int64_t at) {
-      if (below == 0) return add_word(cell(at));
-      add_block(list(cell, axis + 1, at, indent + " ", width - 1));
-    };
-    along(axis, offset, add, [&] { below == 0 ? add_word("...") : add_block("..."); });
+    const std::int64_t n = shape_[axis];
+    for (std::int64_t i = 0; i < n; ++i) {
+      if (i == edge_ && n - edge_ > edge_) below == 0 ? add_word("...") : add_block("..."), i = n - edge_;
+      const std::int64_t at = offset + i * strides_[axis];
+      below == 0 ? add_word(cell(at)) : add_block(list(cell, axis + 1, at, indent + " ", width - 1));
+    }
     if (below == 0) text += line;
     return "[" + text.substr(indent.size()) + "]";
   }
@@ -233,7 +212,7 @@ template <class E> std::string to_string(const Tensor<E>& x, const PrintOptions&
   const E* p = x.data();
   const auto shown = [&](auto one) {  // as numbers of that type
     std::vector<decltype(one)> values;
-    for (const std::int64_t offset : printer.shown()) values.push_back(p[offset]);
+    printer.str([&](std::int64_t offset) { return values.push_back(p[offset]), ""; });
     return values;
   };
   if constexpr (std::is_same_v<E, bool>) {
@@ -252,9 +231,7 @@ template <class E> std::string to_string(const Tensor<E>& x, const PrintOptions&
   }
 }
 
-template std::string to_string(const Tensor<float>&, const PrintOptions&);
-template std::string to_string(const Tensor<double>&, const PrintOptions&);
-template std::string to_string(const Tensor<bool>&, const PrintOptions&);
-template std::string to_string(const Tensor<std::int64_t>&, const PrintOptions&);
+#define TAPEHEAD_PRINT(E) template std::string to_string(const Tensor<E>&, const PrintOptions&);
+TAPEHEAD_ELEMENTS(TAPEHEAD_PRINT)
 
 }  // namespace tapehead

@@ -8,15 +8,15 @@ namespace tapehead {
 
 namespace {
 void check_share(double p) {
-  if (!(p >= 0 && p <= 1)) raise<ValueError>("dropout: p {}; it is a probability, so it must be in [0, 1]", p);
+  require<ValueError>(p >= 0 && p <= 1, "dropout: p {}; it is a probability, so it must be in [0, 1]", p);
 }
 }  // namespace
 
 const Op dropout_op{"dropout", "y = keep ? x / (1 - p) : 0", "dx = keep ? dy / (1 - p) : 0"};
 template <class T> Real<T> dropout(const Tensor<T>& x, double p, const Tensor<bool>& keep) {
   check_share(p);
-  if (!broadcasts_to(keep.shape(), x.shape()))
-    raise<ShapeError>("dropout: a mask of shape {} does not broadcast to the tensor's shape {}", keep.shape(),
+  require<ShapeError>(broadcasts_to(keep.shape(), x.shape()),
+                      "dropout: a mask of shape {} does not broadcast to the tensor's shape {}", keep.shape(),
                       x.shape());
   const T scale = p < 1 ? static_cast<T>(1 / (1 - p)) : T{0};
   auto y = detail::map<T>("dropout", x, keep, [scale](T v, bool k) { return k && scale != 0 ? v * scale : T{0}; });
@@ -32,7 +32,6 @@ template <class T> Real<T> dropout(const Tensor<T>& x, double p, TorchRandom& ge
 #define TAPEHEAD_DROPOUT(T)                                                  \
   template Tensor<T> dropout(const Tensor<T>&, double, const Tensor<bool>&); \
   template Tensor<T> dropout(const Tensor<T>&, double, TorchRandom&);
-TAPEHEAD_DROPOUT(float)
-TAPEHEAD_DROPOUT(double)
+TAPEHEAD_REALS(TAPEHEAD_DROPOUT)
 
 }  // namespace tapehead

@@ -1,7 +1,5 @@
 #include "tapehead/ops/indexing.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <numeric>
@@ -35,26 +33,25 @@ void for_each_line(const Shape& shape, int axis, const std::array<Strides, n>& s
 }
 
 std::int64_t checked(const char* op, std::int64_t i, std::int64_t size) {
-  if (i < 0 || i >= size)
-    throw IndexError(size == 0 ? fmt::format("{}: index {} into nothing: the axis has size 0", op, i)
-                               : fmt::format("{}: index {}; it must be in 0 to {}", op, i, size - 1));
-  return i;
+  if (i >= 0 && i < size) [[likely]]
+    return i;
+  require<IndexError>(size > 0, "{}: index {} into nothing: the axis has size 0", op, i);
+  raise<IndexError>("{}: index {}; it must be in 0 to {}", op, i, size - 1);
 }
 
 // An index for gather and scatter_add has the rank of what it points into, and no more lines.
 void check_lines(const char* op, const Shape& x, int axis, const Shape& index) {
   bool fits = index.rank() == x.rank();
   for (int i = 0; fits && i < x.rank(); ++i) fits = i == axis || index[i] <= x[i];
-  if (!fits)
-    raise<ShapeError>(
-        "{}: an index of shape {} for shape {} along axis {}; it needs the same rank, and on the "
-        "other axes at most the tensor's sizes",
-        op, index, x, axis);
+  require<ShapeError>(fits,
+                      "{}: an index of shape {} for shape {} along axis {}; it needs the same rank, and on the other "
+                      "axes at most the tensor's sizes",
+                      op, index, x, axis);
 }
 
 void check_row(const char* op, const Index& index) {
-  if (index.rank() != 1)
-    raise<ShapeError>("{}: an index of shape {}; it takes a one-dimensional one (gather takes any rank)", op,
+  require<ShapeError>(index.rank() == 1,
+                      "{}: an index of shape {}; it takes a one-dimensional one (gather takes any rank)", op,
                       index.shape());
 }
 
@@ -156,8 +153,8 @@ const Op scatter_add_op{"scatter_add", "y = x, y_i,index_ij += src_ij", "dx = dy
 template <class T> Real<T> scatter_add(const Tensor<T>& x, int axis, const Index& index, const Tensor<T>& src) {
   axis = normalize_axis("scatter_add", axis, x.shape());
   check_lines("scatter_add", x.shape(), axis, index.shape());
-  if (src.shape() != index.shape())
-    raise<ShapeError>("scatter_add: a source of shape {} and an index of shape {}; they must be equal", src.shape(),
+  require<ShapeError>(src.shape() == index.shape(),
+                      "scatter_add: a source of shape {} and an index of shape {}; they must be equal", src.shape(),
                       index.shape());
   Buffer<T> y = copy_of("scatter_add", x);
   const std::int64_t size = x.shape()[axis], n = index.shape()[axis];
@@ -196,9 +193,10 @@ const Op index_add_op{"index_add", "y = x, y_index_i += src_i along an axis",
 template <class T> Real<T> index_add(const Tensor<T>& x, int axis, const Index& index, const Tensor<T>& src) {
   axis = normalize_axis("index_add", axis, x.shape());
   check_row("index_add", index);
-  if (src.rank() != x.rank() || src.shape() != x.shape().replaced(axis, index.numel()))
-    raise<ShapeError>("index_add: a source of shape {} for shape {} and {} indices along axis {}; it must be {}",
-                      src.shape(), x.shape(), index.numel(), axis, x.shape().replaced(axis, index.numel()));
+  const Shape fitting = x.shape().replaced(axis, index.numel());
+  require<ShapeError>(src.shape() == fitting,
+                      "index_add: a source of shape {} for shape {} and {} indices along axis {}; it must be {}",
+                      src.shape(), x.shape(), index.numel(), axis, fitting);
   const std::vector<std::int64_t> at = index.to_vector();
   for (std::int64_t k : at) checked("index_add", k, x.shape()[axis]);
   Buffer<T> y = copy_of("index_add", x);
@@ -210,8 +208,8 @@ template <class T> Real<T> index_add(const Tensor<T>& x, int axis, const Index& 
 
 const Op embedding_op{"embedding", "y_i = W_index_i", "dW_k = Σ dy_i over index_i = k"};
 template <class T> Real<T> embedding(const Index& index, const Tensor<T>& weight) {
-  if (weight.rank() == 0)
-    throw ShapeError("embedding: a zero-dimensional weight has no rows; give one of shape (vocabulary, …)");
+  require<ShapeError>(weight.rank() > 0,
+                      "embedding: a zero-dimensional weight has no rows; give one of shape (vocabulary, …)");
   Shape shape = index.shape();
   for (int axis = 1; axis < weight.rank(); ++axis) shape = shape.with(shape.rank(), weight.shape()[axis]);
   auto y = rows_of("embedding", weight, 0, index, shape);
@@ -244,8 +242,8 @@ const Op topk_op{"topk", "y = the k largest of x", "dx = scatter_add(0, indices,
 template <std::floating_point T> TopK<T> topk(const Tensor<T>& x, std::int64_t k, int axis) {
   axis = normalize_axis("topk", axis, x.shape());
   const std::int64_t n = x.shape()[axis];
-  if (k < 0 || k > n)
-    raise<ValueError>("topk: k {} along axis {} of shape {}; it must be in 0 to {}", k, axis, x.shape(), n);
+  require<ValueError>(k >= 0 && k <= n, "topk: k {} along axis {} of shape {}; it must be in 0 to {}", k, axis,
+                      x.shape(), n);
   Buffer<T> values(x.shape().replaced(axis, k), "topk");
   Buffer<std::int64_t> indices(values.shape(), "topk");
   const std::array<Strides, 2> strides{row_major(values.shape()), x.strides()};
@@ -267,7 +265,7 @@ template <std::floating_point T> TopK<T> topk(const Tensor<T>& x, std::int64_t k
 }
 
 template <class E> Tensor<E> one_hot(const Index& index, std::int64_t classes) {
-  if (classes < 0) raise<ValueError>("one_hot: {} classes; their number must not be negative", classes);
+  require<ValueError>(classes >= 0, "one_hot: {} classes; their number must not be negative", classes);
   Buffer<E> y(index.shape().with(index.rank(), classes), "one_hot");
   std::fill_n(y.data(), y.numel(), E{});
   std::int64_t row = 0;
@@ -278,20 +276,15 @@ template <class E> Tensor<E> one_hot(const Index& index, std::int64_t classes) {
 #define TAPEHEAD_INDEXING(T)                                                             \
   template Tensor<T> scatter_add(const Tensor<T>&, int, const Index&, const Tensor<T>&); \
   template Tensor<T> index_add(const Tensor<T>&, int, const Index&, const Tensor<T>&);   \
+  template Tensor<T> cumsum(const Tensor<T>&, int);                                      \
   template Tensor<T> embedding(const Index&, const Tensor<T>&);                          \
   template TopK<T> topk(const Tensor<T>&, std::int64_t, int);
 #define TAPEHEAD_PICKING(E)                                             \
   template Tensor<E> gather(const Tensor<E>&, int, const Index&);       \
   template Tensor<E> index_select(const Tensor<E>&, int, const Index&); \
   template Tensor<E> one_hot<E>(const Index&, std::int64_t);
-TAPEHEAD_INDEXING(float)
-TAPEHEAD_INDEXING(double)
-TAPEHEAD_PICKING(float)
-TAPEHEAD_PICKING(double)
-TAPEHEAD_PICKING(bool)
-TAPEHEAD_PICKING(std::int64_t)
-template Tensor<float> cumsum(const Tensor<float>&, int);
-template Tensor<double> cumsum(const Tensor<double>&, int);
+TAPEHEAD_REALS(TAPEHEAD_INDEXING)
+TAPEHEAD_ELEMENTS(TAPEHEAD_PICKING)
 template Tensor<std::int64_t> cumsum(const Tensor<std::int64_t>&, int);
 
 }  // namespace tapehead

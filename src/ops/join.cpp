@@ -21,14 +21,14 @@ std::int64_t plus(std::int64_t a, std::int64_t b) {
 
 const Op cat_op{"cat", "y = x₀, x₁, … one after the other", "dxᵢ = its slice of dy"};
 template <class E> Tensor<E> cat(const std::vector<Tensor<E>>& parts, int axis) {
-  if (parts.empty()) throw ValueError("cat: no tensors; give at least one");
+  require<ValueError>(!parts.empty(), "cat: no tensors; give at least one");
   axis = normalize_axis("cat", axis, parts[0].shape());
   std::int64_t total = 0;
   std::vector<std::int64_t> starts;
   for (const Tensor<E>& part : parts) {
-    if (part.rank() != parts[0].rank() || part.shape().replaced(axis, 0) != parts[0].shape().replaced(axis, 0))
-      raise<ShapeError>("cat: shapes {} and {}; all sizes but those along axis {} must be equal", parts[0].shape(),
-                        part.shape(), axis);
+    require<ShapeError>(
+        part.rank() == parts[0].rank() && part.shape().replaced(axis, 0) == parts[0].shape().replaced(axis, 0),
+        "cat: shapes {} and {}; all sizes but those along axis {} must be equal", parts[0].shape(), part.shape(), axis);
     starts.push_back(total);
     total = plus(total, part.shape()[axis]);
   }
@@ -50,19 +50,18 @@ template <class E> Tensor<E> cat(const std::vector<Tensor<E>>& parts, int axis) 
 
 const Op stack_op{"stack", "y = x₀, x₁, … along a new axis", "dxᵢ = its position in dy"};
 template <class E> Tensor<E> stack(const std::vector<Tensor<E>>& parts, int axis) {
-  if (parts.empty()) throw ValueError("stack: no tensors; give at least one");
+  require<ValueError>(!parts.empty(), "stack: no tensors; give at least one");
   axis = normalize_axis("stack", axis, parts[0].shape().with(0, 1));
   std::vector<Tensor<E>> slabs;
   for (const Tensor<E>& part : parts) {
-    if (part.shape() != parts[0].shape())
-      raise<ShapeError>("stack: shapes {} and {}; all must be equal", parts[0].shape(), part.shape());
+    require<ShapeError>(part.shape() == parts[0].shape(), "stack: shapes {} and {}; all must be equal",
+                        parts[0].shape(), part.shape());
     slabs.push_back(part.unrecorded().unsqueeze(axis));
   }
   Tensor<E> out = cat(slabs, axis);
   if constexpr (std::is_floating_point_v<E>)
     return record_all(stack_op, std::move(out), parts, [&](std::size_t i) {
-      const auto at = static_cast<std::int64_t>(i);
-      return wrt(parts[i], [axis, at](const auto& dy) { return select(dy, axis, at); });
+      return wrt(parts[i], [axis, i](const auto& dy) { return select(dy, axis, static_cast<std::int64_t>(i)); });
     });
   else
     return out;
@@ -72,11 +71,11 @@ template <class E> std::vector<Tensor<E>> split(const Tensor<E>& x, const std::v
   axis = normalize_axis("split", axis, x.shape());
   std::int64_t total = 0;
   for (std::int64_t size : sizes) {
-    if (size < 0) raise<ValueError>("split: size {}; sizes must not be negative", size);
+    require<ValueError>(size >= 0, "split: size {}; sizes must not be negative", size);
     total = plus(total, size);
   }
-  if (total != x.shape()[axis])
-    raise<ShapeError>("split: sizes that add up to {} along axis {} of shape {}; they must add up to {}", total, axis,
+  require<ShapeError>(total == x.shape()[axis],
+                      "split: sizes that add up to {} along axis {} of shape {}; they must add up to {}", total, axis,
                       x.shape(), x.shape()[axis]);
   std::vector<Tensor<E>> parts;
   std::int64_t start = 0;
@@ -85,7 +84,7 @@ template <class E> std::vector<Tensor<E>> split(const Tensor<E>& x, const std::v
 }
 
 template <class E> std::vector<Tensor<E>> split(const Tensor<E>& x, std::int64_t size, int axis) {
-  if (size <= 0) raise<ValueError>("split: size {}; it must be positive", size);
+  require<ValueError>(size > 0, "split: size {}; it must be positive", size);
   std::vector<std::int64_t> sizes;
   for (std::int64_t rest = x.size(axis); rest > 0; rest -= size) sizes.push_back(std::min(rest, size));
   if (sizes.empty()) sizes.push_back(0);
@@ -97,9 +96,6 @@ template <class E> std::vector<Tensor<E>> split(const Tensor<E>& x, std::int64_t
   template Tensor<E> stack(const std::vector<Tensor<E>>&, int);               \
   template std::vector<Tensor<E>> split(const Tensor<E>&, std::int64_t, int); \
   template std::vector<Tensor<E>> split(const Tensor<E>&, const std::vector<std::int64_t>&, int);
-TAPEHEAD_JOIN(float)
-TAPEHEAD_JOIN(double)
-TAPEHEAD_JOIN(bool)
-TAPEHEAD_JOIN(std::int64_t)
+TAPEHEAD_ELEMENTS(TAPEHEAD_JOIN)
 
 }  // namespace tapehead

@@ -28,10 +28,9 @@ Targets looked_up(const Tensor<std::int64_t>& target, std::int64_t classes, std:
   const Targets t{ignored, masked_fill(target, ignored, 0), sum(to<std::int64_t>(~ignored)).item()};
   std::int64_t row = 0;
   for (std::int64_t i : t.index.to_vector()) {
-    if (i < 0 || i >= classes)
-      raise<IndexError>("cross_entropy: target {} in row {}; it must be in 0 to {}, or the ignore_index {}", i, row,
+    require<IndexError>(i >= 0 && i < classes,
+                        "cross_entropy: target {} in row {}; it must be in 0 to {}, or the ignore_index {}", i, row++,
                         classes - 1, ignore_index);
-    ++row;
   }
   return t;
 }
@@ -151,7 +150,6 @@ template <class T> Real<T> mse_loss(const Tensor<T>& x, const Tensor<T>& target,
 #define TAPEHEAD_LOSS(T)                                                                                       \
   template Tensor<T> cross_entropy(const Tensor<T>&, const Tensor<std::int64_t>&, const CrossEntropyOptions&); \
   template Tensor<T> mse_loss(const Tensor<T>&, const Tensor<T>&, Reduction);
-TAPEHEAD_LOSS(float)
-TAPEHEAD_LOSS(double)
+TAPEHEAD_REALS(TAPEHEAD_LOSS)
 
 }  // namespace tapehead

@@ -16,12 +16,11 @@ double NumberFormat::smallest_normal() const { return std::ldexp(1.0, 1 - max_ex
 double NumberFormat::smallest() const { return std::ldexp(1.0, 1 - max_exponent - fraction_bits); }
 
 template <class T> Real<T> round_to(const NumberFormat& format, const Tensor<T>& x) {
-  if (is_recorded(x))
-    raise<GradientError>(
-        "round_to: a tape knows this tensor of shape {}, and rounding to {} has derivative 0 wherever it has "
-        "one; detach(x), or let the gradient pass straight through: x + detach(round_to(…, detach(x)) - "
-        "detach(x))",
-        x.shape(), format.name);
+  require<GradientError>(
+      !is_recorded(x),
+      "round_to: a tape knows this tensor of shape {}, and rounding to {} has derivative 0 wherever it has one; "
+      "detach(x), or let the gradient pass straight through: x + detach(round_to(…, detach(x)) - detach(x))",
+      x.shape(), format.name);
   return detail::map<T>("round_to", x, [format, largest = format.largest()](T v) {
     if (v == 0 || !std::isfinite(v)) return v;
     // The gap between neighbours beside v is 2^gap; in units of it, rounding is to the nearest integer.

@@ -31,23 +31,20 @@ template <class T> Real<T> exp(const Tensor<T>& x) {
 
 const Op expm1_op{"expm1", "y = exp(x) - 1", "dx = dy exp(x)", "elementwise"};
 template <class T> Real<T> expm1(const Tensor<T>& x) {
-  auto y = map<T>("expm1", x, [](T v) { return std::expm1(v); });
   const auto pullback = [](const auto& dy, const auto& at) { return dy * exp(at); };
-  return record(expm1_op, std::move(y), wrt(x, pullback, x));
+  return record(expm1_op, map<T>("expm1", x, [](T v) { return std::expm1(v); }), wrt(x, pullback, x));
 }
 
 const Op log_op{"log", "y = log(x)", "dx = dy / x", "elementwise"};
 template <class T> Real<T> log(const Tensor<T>& x) {
-  auto y = map_runs("log", x, kernels::log_n<T>);
   const auto pullback = [](const auto& dy, const auto& at) { return dy / at; };
-  return record(log_op, std::move(y), wrt(x, pullback, x));
+  return record(log_op, map_runs("log", x, kernels::log_n<T>), wrt(x, pullback, x));
 }
 
 const Op log1p_op{"log1p", "y = log(1 + x)", "dx = dy / (1 + x)", "elementwise"};
 template <class T> Real<T> log1p(const Tensor<T>& x) {
-  auto y = map<T>("log1p", x, [](T v) { return std::log1p(v); });
   const auto pullback = [](const auto& dy, const auto& at) { return dy / (at + 1); };
-  return record(log1p_op, std::move(y), wrt(x, pullback, x));
+  return record(log1p_op, map<T>("log1p", x, [](T v) { return std::log1p(v); }), wrt(x, pullback, x));
 }
 
 const Op sqrt_op{"sqrt", "y = √x", "dx = dy / 2y", "elementwise"};
@@ -59,32 +56,28 @@ template <class T> Real<T> sqrt(const Tensor<T>& x) {
 
 const Op abs_op{"abs", "y = |x|", "dx = dy sign(x)", "elementwise"};
 template <class T> Real<T> abs(const Tensor<T>& x) {
-  auto y = map<T>("abs", x, [](T v) { return std::abs(v); });
   const auto pullback = [](const auto& dy, const auto& at) {
     return dy * map<T>("sign", at, [](T v) { return v > 0 ? T{1} : v < 0 ? T{-1} : v == 0 ? T{0} : v; });
   };
-  return record(abs_op, std::move(y), wrt(x, pullback, x));
+  return record(abs_op, map<T>("abs", x, [](T v) { return std::abs(v); }), wrt(x, pullback, x));
 }
 
 const Op sin_op{"sin", "y = sin(x)", "dx = dy cos(x)", "elementwise"};
 template <class T> Real<T> sin(const Tensor<T>& x) {
-  auto y = map<T>("sin", x, [](T v) { return std::sin(v); });
   const auto pullback = [](const auto& dy, const auto& at) { return dy * cos(at); };
-  return record(sin_op, std::move(y), wrt(x, pullback, x));
+  return record(sin_op, map<T>("sin", x, [](T v) { return std::sin(v); }), wrt(x, pullback, x));
 }
 
 const Op cos_op{"cos", "y = cos(x)", "dx = -dy sin(x)", "elementwise"};
 template <class T> Real<T> cos(const Tensor<T>& x) {
-  auto y = map<T>("cos", x, [](T v) { return std::cos(v); });
   const auto pullback = [](const auto& dy, const auto& at) { return -(dy * sin(at)); };
-  return record(cos_op, std::move(y), wrt(x, pullback, x));
+  return record(cos_op, map<T>("cos", x, [](T v) { return std::cos(v); }), wrt(x, pullback, x));
 }
 
 const Op tanh_op{"tanh", "y = tanh(x)", "dx = dy 4 σ(2x) σ(-2x) = dy (1 - y²)", "elementwise"};
 template <class T> Real<T> tanh(const Tensor<T>& x) {
-  auto y = map_runs("tanh", x, kernels::tanh_n<T>);
   const auto pullback = [](const auto& dy, const auto& at) { return dy * (sigmoid(at * 2) * sigmoid(at * -2) * 4); };
-  return record(tanh_op, std::move(y), wrt(x, pullback, x));
+  return record(tanh_op, map_runs("tanh", x, kernels::tanh_n<T>), wrt(x, pullback, x));
 }
 
 const Op sigmoid_op{"sigmoid", "y = σ(x) = 1 / (1 + exp(-x))", "dx = dy σ(x) σ(-x)", "elementwise"};
@@ -111,11 +104,10 @@ template <class T> Tensor<T> gaussian(const Tensor<T>& x, const Tensor<T>& g, do
 
 const Op erf_op{"erf", "y = erf(x)", "dx = dy 2/√π exp(-x²)", "elementwise"};
 template <class T> Real<T> erf(const Tensor<T>& x) {
-  auto y = map_runs("erf", x, kernels::erf_n<T>);
   const auto pullback = [](const auto& dy, const auto& at) {
     return gaussian(at, dy * (2 * std::numbers::inv_sqrtpi), 1);
   };
-  return record(erf_op, std::move(y), wrt(x, pullback, x));
+  return record(erf_op, map_runs("erf", x, kernels::erf_n<T>), wrt(x, pullback, x));
 }
 
 const Op relu_op{"relu", "y = max(x, 0)", "dx = dy [x > 0]", "elementwise"};
@@ -274,10 +266,9 @@ template <class T> Real<T> round(const Tensor<T>& x, int decimals) {
   template Tensor<T> sigmoid(const Tensor<T>&);  template Tensor<T> relu(const Tensor<T>&);             \
   template Tensor<T> gelu(const Tensor<T>&, Gelu); template Tensor<T> silu(const Tensor<T>&);           \
   template Tensor<T> clamp<T>(const Tensor<T>&, std::type_identity_t<T>, std::type_identity_t<T>);      \
+  template Tensor<T> round(const Tensor<T>&, int);                                                      \
   template Tensor<bool> isnan(const Tensor<T>&); template Tensor<bool> isfinite(const Tensor<T>&);
-TAPEHEAD_MATH(float) TAPEHEAD_MATH(double)
-    // clang-format on
-    template Tensor<float> round(const Tensor<float>&, int);
-template Tensor<double> round(const Tensor<double>&, int);
+TAPEHEAD_REALS(TAPEHEAD_MATH)
+// clang-format on
 
 }  // namespace tapehead

@@ -55,16 +55,15 @@ template <class T> Tensor<T> turned(const Tensor<T>& x, const Tensor<std::int64_
 
 const Op rope_op{"rope", "(y_i, y_i+D/2) = (x_i, x_i+D/2) turned by p θ^(-2i/D)", "dx = dy turned back"};
 template <class T> Real<T> rope(const Tensor<T>& x, const Tensor<std::int64_t>& positions, double theta) {
-  if (x.rank() == 0 || x.size(-1) % 2 != 0)
-    raise<ShapeError>("rope: shape {}; the last axis is turned in pairs, so its size must be even", x.shape());
+  require<ShapeError>(x.rank() > 0 && x.size(-1) % 2 == 0,
+                      "rope: shape {}; the last axis is turned in pairs, so its size must be even", x.shape());
   const Shape rows = x.shape().without(x.rank() - 1);
-  if ((positions.rank() > 1 && positions.rank() != rows.rank()) || !broadcasts_to(positions.shape(), rows))
-    raise<ShapeError>(
-        "rope: positions {} for shape {}; they must have one axis, or {} axes, and broadcast to {}: a batch "
-        "with heads "
-        "takes (batch, 1, L)",
-        positions.shape(), x.shape(), rows.rank(), rows);
-  if (!(theta > 0)) raise<ValueError>("rope: theta {}; it must be positive", theta);
+  require<ShapeError>(
+      (positions.rank() <= 1 || positions.rank() == rows.rank()) && broadcasts_to(positions.shape(), rows),
+      "rope: positions {} for shape {}; they must have one axis, or {} axes, and broadcast to {}: a batch with heads "
+      "takes (batch, 1, L)",
+      positions.shape(), x.shape(), rows.rank(), rows);
+  require<ValueError>(theta > 0, "rope: theta {}; it must be positive", theta);
   const auto pullback = [theta](const auto& dy, const auto& at) { return rope(dy, -at, theta); };
   return record(rope_op, turned(x, positions, theta), wrt(x, pullback, positions));
 }

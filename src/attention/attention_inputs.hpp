@@ -8,6 +8,11 @@
 
 namespace tapehead::detail {
 
+/// The shape with two more axes behind those of `lead`.
+inline Shape extended(const Shape& lead, std::int64_t rows, std::int64_t columns) {
+  return lead.with(lead.rank(), rows).with(lead.rank() + 1, columns);
+}
+
 /// Throws ShapeError unless Q (…, Lq, d_k), K (…, Lk, d_k), V (…, Lk, d_v) fit together, and with grouped
 /// heads Hq is a multiple of Hkv.
 template <class T>

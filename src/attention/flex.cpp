@@ -26,8 +26,7 @@ template <class T> struct NoCapturedReads {
     read_watch<T> = [](const Tensor<T>& x) {
       if (is_recorded(x))
         raise<GradientError>(
-            "score_mod: the function captured a tensor of shape {} that a tape knows, and its gradient would "
-            "be lost; "
+            "score_mod: the function captured a tensor of shape {} that a tape knows, and its gradient would be lost; "
             "bind it: score_mod(f, tensor), and read it by the reader that f then gets",
             x.shape());
     };

@@ -58,9 +58,6 @@ template <class T> class Output {
 };
 
 Shape front(const Shape& shape) { return Shape(shape.begin(), shape.end() - 2); }
-Shape extended(const Shape& lead, std::int64_t rows, std::int64_t columns) {
-  return lead.with(lead.rank(), rows).with(lead.rank() + 1, columns);
-}
 std::int64_t longest(const std::vector<std::int64_t>& starts) {
   std::int64_t most = 0;
   for (std::size_t n = 0; n + 1 < starts.size(); ++n) most = std::max(most, starts[n + 1] - starts[n]);
@@ -85,8 +82,8 @@ template <class T> class Edits {
   Edits(const Edits&) = delete;
 
   void collect_bound(std::int64_t elements) {
-    bound_.resize(static_cast<std::size_t>(elements));
-    totals.push_back(bound_.data());
+    bound.resize(static_cast<std::size_t>(elements));
+    totals.push_back(bound.data());
   }
   void collect_bias(const Tensor<T>& bias, const kernels::FlashArgs<T>& a, const Shape& scores) {
     std::array<std::int64_t, 4> sizes{1, 1, 1, 1};
@@ -105,16 +102,16 @@ template <class T> class Edits {
     const double* sums = of_bias_.data();
     return rounded<T>(sums, shape);
   }
-  const double* bound_sums() const { return bound_.data(); }
 
   std::vector<const kernels::ScoreEdit<T>*> list;
   std::vector<double*> totals;  // of the first edits; masks have none
+  std::vector<double> bound;    // the total of the tensors that a score function reads
 
  private:
   std::optional<kernels::BiasEdit<T>> bias_;
   std::optional<kernels::MaskEdit<T>> mask_;
   std::optional<Buffer<T>> direct_;
-  std::vector<double> of_bias_, bound_;
+  std::vector<double> of_bias_;
 };
 
 const Op fused_gradient_op{"fused_attention_gradient", "dQ, dK, dV by tiles, the weights recomputed from m and l",
@@ -204,7 +201,7 @@ template <class T> class FusedRun {
       all = {finished(dQ, in_.Q), finished(dK, in_.K), finished(dV, in_.V)};
     if (options_.bias) all.push_back(bias_wanted ? edits.bias_gradient(options_.bias->shape()) : Tensor<T>());
     if (options_.sinks) all.push_back(sum_to(Tensor<T>(std::move(dsinks)), options_.sinks->shape()));
-    const double* sums = edits.bound_sums();
+    const double* sums = edits.bound.data();
     for (const Tensor<T>& x : functions_.bound) all.push_back(rounded<T>(sums, x.shape()));
     return as_values(all, dO);
   }
@@ -280,9 +277,10 @@ template <class T> class FusedRun {
       if (!wanted_[n]) continue;
       gradients[n] = record_all(fused_gradient_op, gradients[n], depends_on, [&](std::size_t i) {
         return wrt(depends_on[i], [op = op_](const Tensor<T>&) -> Tensor<T> {
-          raise<GradientError>("{}: the fused kernel has no second derivative; use attention(), or "
-                               "scaled_dot_product_attention(), which chooses it when two tapes are live",
-                               op);
+          raise<GradientError>(
+              "{}: the fused kernel has no second derivative; use attention(), or "
+              "scaled_dot_product_attention(), which chooses it when two tapes are live",
+              op);
         });
       });
     }
@@ -319,9 +317,8 @@ Flash<T> run_fused(const Op& op, FusedInputs<T> inputs, const AttentionOptions<T
   return result;
 }
 
-template Flash<float> run_fused(const Op&, FusedInputs<float>, const AttentionOptions<float>&, FlexFunctions<float>,
-                                Documents);
-template Flash<double> run_fused(const Op&, FusedInputs<double>, const AttentionOptions<double>&, FlexFunctions<double>,
-                                 Documents);
+#define TAPEHEAD_FUSED(T) \
+  template Flash<T> run_fused(const Op&, FusedInputs<T>, const AttentionOptions<T>&, FlexFunctions<T>, Documents);
+TAPEHEAD_REALS(TAPEHEAD_FUSED)
 
 }  // namespace tapehead::detail

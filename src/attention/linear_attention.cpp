@@ -7,6 +7,7 @@
 
 #include "kernels/require.hpp"
 #include "tapehead/attention/masks.hpp"
+#include "tapehead/autograd/tape.hpp"
 #include "tapehead/ops/arithmetic.hpp"
 #include "tapehead/ops/join.hpp"
 #include "tapehead/ops/math.hpp"
@@ -104,9 +105,8 @@ Tensor<T> linear_attention(const Tensor<T>& Q, const Tensor<T>& K, const Tensor<
   return cat(out, -2);
 }
 
-template Tensor<float> linear_attention(const Tensor<float>&, const Tensor<float>&, const Tensor<float>&, bool,
-                                        std::int64_t);
-template Tensor<double> linear_attention(const Tensor<double>&, const Tensor<double>&, const Tensor<double>&, bool,
-                                         std::int64_t);
+#define TAPEHEAD_LINEAR(T) \
+  template Tensor<T> linear_attention(const Tensor<T>&, const Tensor<T>&, const Tensor<T>&, bool, std::int64_t);
+TAPEHEAD_REALS(TAPEHEAD_LINEAR)
 
 }  // namespace tapehead

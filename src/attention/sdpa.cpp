@@ -33,7 +33,7 @@ template <class T>
 std::string reason_against(Backend backend, const Tensor<T>& q, const Tensor<T>& k, const Tensor<T>& v,
                            const AttentionOptions<T>& options) {
   if (backend == Backend::math) return "";
-  const int rank = std::max(q.rank(), std::max(k.rank(), v.rank()));
+  const int rank = std::max({q.rank(), k.rank(), v.rank()});
   if (rank > 4)
     return fmt::format("rank {}: the fused kernel takes (L, d) with at most batch and heads in front", rank);
   if (const int tapes = tapes_that_know(q, k, v, options); tapes > 1)
@@ -74,8 +74,7 @@ Tensor<T> dispatch_attention(const Tensor<T>& q, const Tensor<T>& k, const Tenso
     for (Backend b : allowed)
       reasons += fmt::format("\n  {}: {}", backend_name(b), reason_against(b, q, k, v, options));
     raise<ValueError>(
-        "scaled_dot_product_attention: q {}, k {}, v {}: none of the backends that sdpa_kernel allows can "
-        "serve this "
+        "scaled_dot_product_attention: q {}, k {}, v {}: none of the backends that sdpa_kernel allows can serve this "
         "call:{}",
         q.shape(), k.shape(), v.shape(), reasons);
   }

@@ -3,25 +3,16 @@
 #include <algorithm>
 #include <limits>
 
+#include "attention/attention_inputs.hpp"
 #include "caches/decoding.hpp"
 #include "kernels/require.hpp"
 #include "tapehead/ops/views.hpp"
+#include "tensor/copy.hpp"
 #include "tensor/elementwise.hpp"
 
 namespace tapehead {
 
 namespace {
-
-// The shape of n rows behind the leading axes.
-Shape rows_shape(const Shape& lead, std::int64_t n, std::int64_t width) {
-  return lead.with(lead.rank(), n).with(lead.rank() + 1, width);
-}
-
-// Whether no other tensor shows these elements.
-template <class T> bool unshared(const Tensor<T>& x) {
-  return x.header().owners.load(std::memory_order_acquire) == 1 &&
-         x.header().storage->owners.load(std::memory_order_acquire) == 1;
-}
 
 // The rows that a window needs, checked.
 std::int64_t twice(std::int64_t window) {
@@ -46,14 +37,14 @@ KVCache<T>::KVCache(const Shape& lead, std::int64_t capacity, std::int64_t key_w
 
 template <std::floating_point T>
 void KVCache<T>::make_rows(std::int64_t capacity, std::int64_t key_width, std::int64_t value_width) {
-  Buffer<T> keys(rows_shape(lead_, capacity, key_width), "KVCache"),
-      values(rows_shape(lead_, capacity, value_width), "KVCache");
+  Buffer<T> keys(detail::extended(lead_, capacity, key_width), "KVCache"),
+      values(detail::extended(lead_, capacity, value_width), "KVCache");
   auto written = std::make_shared<std::atomic<std::int64_t>>(0);
   keys_ = std::move(keys), values_ = std::move(values), written_ = std::move(written);
 }
 
 template <std::floating_point T> Tensor<T> KVCache<T>::seen(const Tensor<T>& rows) const {
-  return rows.view(rows_shape(lead_, length_, rows.size(-1)), rows.strides(), rows.data());
+  return rows.view(detail::extended(lead_, length_, rows.size(-1)), rows.strides(), rows.data());
 }
 
 // Makes the rows length … end - 1 this cache's alone. They are already if nothing was written behind `length`,
@@ -62,7 +53,7 @@ template <std::floating_point T> Tensor<T> KVCache<T>::seen(const Tensor<T>& row
 template <std::floating_point T> void KVCache<T>::claim(std::int64_t end) {
   std::int64_t expected = length_;
   if (written_->compare_exchange_strong(expected, end)) return;
-  if (unshared(keys_) && unshared(values_)) return written_->store(end);
+  if (detail::unshared(keys_) && detail::unshared(values_)) return written_->store(end);
   const Tensor<T> keys = this->keys(), values = this->values();
   make_rows(capacity(), key_width(), value_width());
   detail::copy_to(const_cast<T*>(keys_.data()), keys_.strides(), keys);

@@ -47,10 +47,10 @@ Tensor<T> attend_packed(Implementation how, const Tensor<T>& qkv, std::int64_t h
 }
 
 template <class T> Tensor<T> split_heads(const Tensor<T>& x, std::int64_t heads) {
-  if (x.rank() < 2 || heads < 1 || x.size(-1) % heads != 0)
-    raise<ShapeError>(
-        "attention: an input {} for {} heads; it must be (…, L, width), the width a multiple of the heads", x.shape(),
-        heads);
+  require<ShapeError>(
+      x.rank() >= 2 && heads >= 1 && x.size(-1) % heads == 0,
+      "attention: an input {} for {} heads; it must be (…, L, width), the width a multiple of the heads", x.shape(),
+      heads);
   const Shape split = x.shape().replaced(x.rank() - 1, heads).with(x.rank(), x.size(-1) / heads);
   return x.reshape(split).transpose(-3, -2);
 }

@@ -14,6 +14,8 @@
 
 namespace tapehead::nn {
 
+using Ids = Tensor<std::int64_t>;
+
 namespace {
 
 // One token by its logits: the likeliest, or one drawn from the k likeliest.
@@ -43,8 +45,7 @@ std::int64_t chosen(const Tensor<T>& logits, const GenerateOptions& o, std::int6
 }  // namespace
 
 template <std::floating_point T>
-Tensor<std::int64_t> generate(const GPT<T>& model, const Tensor<std::int64_t>& prompt, std::int64_t n,
-                              const GenerateOptions& o) {
+Ids generate(const GPT<T>& model, const Ids& prompt, std::int64_t n, const GenerateOptions& o) {
   require<ShapeError>(prompt.rank() >= 1 && prompt.size(-1) >= 1,
                       "generate: a prompt of shape {}; it is (…, L), with one token or more", prompt.shape());
   const std::int64_t L = prompt.size(-1);
@@ -60,7 +61,7 @@ Tensor<std::int64_t> generate(const GPT<T>& model, const Tensor<std::int64_t>& p
   require<ValueError>(o.top_k >= 0, "generate: top_k {}; it must be 0 (all tokens) or more", o.top_k);
   const Shape lead(prompt.shape().begin(), prompt.shape().end() - 1);
   auto cache = model.make_cache(lead, n > 0 ? L + n - 1 : 0);  // the last token is not read again
-  Tensor<std::int64_t> ids = prompt, next = prompt;
+  Ids ids = prompt, next = prompt;
   for (std::int64_t step = 1; step <= n; ++step) {
     const Tensor<T> logits = model.decode(next, cache);
     const Tensor<T> rows = reshape(select(logits, -2, -1), {-1, logits.size(-1)});
@@ -72,9 +73,7 @@ Tensor<std::int64_t> generate(const GPT<T>& model, const Tensor<std::int64_t>& p
   return ids;
 }
 
-template Tensor<std::int64_t> generate(const GPT<float>&, const Tensor<std::int64_t>&, std::int64_t,
-                                       const GenerateOptions&);
-template Tensor<std::int64_t> generate(const GPT<double>&, const Tensor<std::int64_t>&, std::int64_t,
-                                       const GenerateOptions&);
+template Ids generate(const GPT<float>&, const Ids&, std::int64_t, const GenerateOptions&);
+template Ids generate(const GPT<double>&, const Ids&, std::int64_t, const GenerateOptions&);
 
 }  // namespace tapehead::nn

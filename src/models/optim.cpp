@@ -77,11 +77,8 @@ template <class T> void check_settings(const char* op, std::initializer_list<Set
 }
 
 // The elements of x for writing, if no copy, no view and no tape could see that.
-template <class T> T* unshared(Tensor<T>& x) {
-  const detail::Header& h = x.header();
-  const bool alone = h.storage != nullptr && h.owners.load(std::memory_order_acquire) == 1 &&
-                     h.storage->owners.load(std::memory_order_acquire) == 1;
-  return alone && h.contiguous ? static_cast<T*>(h.data) : nullptr;
+template <class T> T* writable(const Tensor<T>& x) {
+  return detail::unshared(x) && x.is_contiguous() ? const_cast<T*>(x.data()) : nullptr;
 }
 
 // A parameter's old and next value, its gradient, and the running means that the optimiser keeps of it: zeros at
@@ -96,8 +93,8 @@ template <class T> struct Step {
           begins || kept->shape() == old.shape(),
           "{}: parameter {} has shape {}, and what is remembered of it {}; use one optimiser for one model", op, u.name,
           old.shape(), kept->shape());
-      if (begins || unshared(*kept) == nullptr) *kept = begins ? zeros<T>(old.shape()) : detail::copied(*kept);
-      means.push_back(unshared(*kept));
+      if (begins || writable(*kept) == nullptr) *kept = begins ? zeros<T>(old.shape()) : detail::copied(*kept);
+      means.push_back(writable(*kept));
     }
   }
   void finish() {

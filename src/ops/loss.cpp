@@ -29,8 +29,9 @@ Targets looked_up(const Tensor<std::int64_t>& target, std::int64_t classes, std:
   std::int64_t row = 0;
   for (std::int64_t i : t.index.to_vector()) {
     require<IndexError>(i >= 0 && i < classes,
-                        "cross_entropy: target {} in row {}; it must be in 0 to {}, or the ignore_index {}", i, row++,
+                        "cross_entropy: target {} in row {}; it must be in 0 to {}, or the ignore_index {}", i, row,
                         classes - 1, ignore_index);
+    ++row;
   }
   return t;
 }

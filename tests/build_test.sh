@@ -49,6 +49,13 @@ else
   if ((failed == 0)); then cp "$scratch/verdicts" "$verdicts" && touch -r "$scratch/began" "$verdicts"; fi
 fi
 
+# ---- an element type that an operation does not take
+
+! printf '%s\n' '#include <tapehead/ops/math.hpp>' 'auto y = tapehead::exp(tapehead::Tensor<std::int64_t>{1});' |
+  $TAPEHEAD_COMPILE -O0 -fsyntax-only -x c++ - >"$scratch/log" 2>&1 &&
+  grep -q 'this operation takes Tensor<float> or Tensor<double>: convert with to<float>(x)' "$scratch/log"
+judge $? 'exp() of an int64 tensor stops the compiler at a line that says how to convert' "$scratch/log"
+
 # ---- the flags
 
 own_make -B -n V=1 all >"$scratch/log" 2>&1

@@ -7,23 +7,24 @@ scratch=$(mktemp -d "${TMPDIR:-/tmp}/tapehead.XXXXXX") || exit 1
 trap 'rm -rf "$scratch"' EXIT
 passed=0 failed=0
 
+house_budget=12600
 # A room may include the rooms that are named after its budget, and in turn theirs.
 rooms='
-kernels     2950
-tensor       950  kernels
-random       320  tensor
-autograd    1000  tensor
-ops         1900  autograd random
-checks       540  ops
-attention   1260  ops
-caches       700  attention
-files        850  tensor
+kernels     3240
+tensor       970  kernels
+random       300  tensor
+autograd     890  tensor
+ops         2070  autograd random
+checks       530  ops
+attention   1370  ops
+caches       650  attention
+files        810  tensor
 models      1350  caches files
-figures      780  autograd'
+figures      800  autograd'
 
 # check FOLDER: prints a line for each room, and one beginning with "wrong: " for each fault
 check() {
-  (cd "$1" && find include src -name '*.?pp' | sort | xargs awk -v table="$rooms" '
+  (cd "$1" && find include src -name '*.?pp' | sort | xargs awk -v table="$rooms" -v limit="$house_budget" '
     BEGIN {
       count = split(table, line, "\n")
       for (i = 2; i <= count; ++i) {
@@ -63,12 +64,13 @@ check() {
     }
     END {
       for (i = 1; i < count; ++i) {
-        total += lines[room[i]]; limit += budget[room[i]]
+        total += lines[room[i]]
         printf "%-10s %5d lines of at most %5d\n", room[i], lines[room[i]], budget[room[i]]
         if (lines[room[i]] > budget[room[i]])
           print "wrong: " room[i] " has " lines[room[i]] " lines of code; its budget is " budget[room[i]]
       }
       printf "%-10s %5d lines of at most %5d\n", "in all", total, limit
+      if (total > limit) print "wrong: the house has " total " lines of code; its budget is " limit
     }'
   for header in include/tapehead/*/*.hpp; do
     test=tests/${header#include/tapehead/}
@@ -109,10 +111,13 @@ expect 'include/tapehead/models/models.hpp:2: models may not include: #include "
   'echo "#include \"tapehead/tapehead.hpp\"" >>include/tapehead/models/models.hpp'
 expect '' 'echo "#include \"tensor/tensor.hpp\"" >>src/models/models.cpp'  # caches, attention, ops, autograd, tensor
 expect 'src/attic/a.cpp is in no room' 'mkdir src/attic; touch src/attic/b.hpp; echo "int a;" >src/attic/a.cpp'
-expect 'tensor has 951 lines of code; its budget is 950' 'lines "int a;  // a" 948 >>src/tensor/tensor.cpp'
-expect '' 'lines "int a;" 947 >>src/tensor/tensor.cpp; lines "  // no code" 9 >>src/tensor/tensor.cpp'
-expect '' '{ lines "int a;" 946; echo "int b; /* one"; lines "two \" // " 9; echo "three */"; lines "" 9; } >>src/tensor/tensor.cpp'
-expect 'tensor has 951' '{ lines "int a;" 947; echo "const char* b = \"/*\"; /**/ char c = \047\"\047;"; } >>src/tensor/tensor.cpp'
+expect 'tensor has 971 lines of code; its budget is 970' 'lines "int a;  // a" 968 >>src/tensor/tensor.cpp'
+expect '' 'lines "int a;" 967 >>src/tensor/tensor.cpp; lines "  // no code" 9 >>src/tensor/tensor.cpp'
+expect '' '{ lines "int a;" 966; echo "int b; /* one"; lines "two \" // " 9; echo "three */"; lines "" 9; } >>src/tensor/tensor.cpp'
+expect 'tensor has 971' '{ lines "int a;" 967; echo "const char* b = \"/*\"; /**/ char c = \047\"\047;"; } >>src/tensor/tensor.cpp'
+expect 'the house has' 'echo "$rooms" | while read -r room budget more; do
+  [ -z "$room" ] || { mkdir -p "src/$room" && lines "int a;" "$((budget - 5))" >>"src/$room/$room.cpp"; }
+done'
 expect 'include/tapehead/ops/ops.hpp has no test file tests/ops/ops_test.cpp' 'rm tests/ops/ops_test.cpp'
 
 check . | tee "$scratch/report"

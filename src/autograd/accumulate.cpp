@@ -33,7 +33,8 @@ template <class T> Real<T> sum_to(const Tensor<T>& x, const Shape& shape) {
 }
 
 // backward() sums the gradient of a broadcast tensor to the tensor's own shape, so the pullback has nothing to do.
-const Op broadcast_to_op{"broadcast_to", "y = x repeated along axes of size 1", "dx = dy summed over them"};
+const Op broadcast_to_op{"broadcast_to", "y = x repeated along axes of size 1", "dx = dy summed over them",
+                         "the shape that is given"};
 template <class E> Tensor<E> broadcast_to(const Tensor<E>& x, const Shape& shape) {
   require<ShapeError>(broadcasts_to(x.shape(), shape),
                       "broadcast_to: shape {} does not broadcast to {}; aligned from the right, each size must be "

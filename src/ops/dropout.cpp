@@ -12,7 +12,7 @@ void check_share(double p) {
 }
 }  // namespace
 
-const Op dropout_op{"dropout", "y = keep ? x / (1 - p) : 0", "dx = keep ? dy / (1 - p) : 0"};
+const Op dropout_op{"dropout", "y = keep ? x / (1 - p) : 0", "dx = keep ? dy / (1 - p) : 0", "mask broadcasts to x"};
 template <class T> Real<T> dropout(const Tensor<T>& x, double p, const Tensor<bool>& keep) {
   check_share(p);
   require<ShapeError>(broadcasts_to(keep.shape(), x.shape()),

@@ -131,7 +131,8 @@ template <class T> void add_rows(T* y, const Rows& rows, const std::vector<std::
 
 }  // namespace
 
-const Op gather_op{"gather", "y_ij = x_i,index_ij", "dx = scatter_add(0, index, dy)"};
+const Op gather_op{"gather", "y_ij = x_i,index_ij", "dx = scatter_add(0, index, dy)",
+                   "x (m, n), index (m, k) → (m, k)"};
 template <class E> Tensor<E> gather(const Tensor<E>& x, int axis, const Index& index) {
   axis = normalize_axis("gather", axis, x.shape());
   check_lines("gather", x.shape(), axis, index.shape());
@@ -149,7 +150,8 @@ template <class E> Tensor<E> gather(const Tensor<E>& x, int axis, const Index& i
   return recorded(gather_op, Tensor<E>(std::move(y)), wrt(x, pullback, index));
 }
 
-const Op scatter_add_op{"scatter_add", "y = x, y_i,index_ij += src_ij", "dx = dy, dsrc = gather(dy, index)"};
+const Op scatter_add_op{"scatter_add", "y = x, y_i,index_ij += src_ij", "dx = dy, dsrc = gather(dy, index)",
+                        "x (m, n), index and src (m, k) → (m, n)"};
 template <class T> Real<T> scatter_add(const Tensor<T>& x, int axis, const Index& index, const Tensor<T>& src) {
   axis = normalize_axis("scatter_add", axis, x.shape());
   check_lines("scatter_add", x.shape(), axis, index.shape());
@@ -177,7 +179,8 @@ template <class T> Real<T> scatter_add(const Tensor<T>& x, int axis, const Index
                 wrt(src, into_src, index));
 }
 
-const Op index_select_op{"index_select", "y_i = x_index_i along an axis", "dx = index_add(0, index, dy)"};
+const Op index_select_op{"index_select", "y_i = x_index_i along an axis", "dx = index_add(0, index, dy)",
+                         "(…, n, …), index (k) → (…, k, …)"};
 template <class E> Tensor<E> index_select(const Tensor<E>& x, int axis, const Index& index) {
   axis = normalize_axis("index_select", axis, x.shape());
   check_row("index_select", index);
@@ -188,8 +191,8 @@ template <class E> Tensor<E> index_select(const Tensor<E>& x, int axis, const In
   return recorded(index_select_op, std::move(y), wrt(x, pullback, index));
 }
 
-const Op index_add_op{"index_add", "y = x, y_index_i += src_i along an axis",
-                      "dx = dy, dsrc = index_select(dy, index)"};
+const Op index_add_op{"index_add", "y = x, y_index_i += src_i along an axis", "dx = dy, dsrc = index_select(dy, index)",
+                      "x (…, n, …), index (k), src (…, k, …) → x"};
 template <class T> Real<T> index_add(const Tensor<T>& x, int axis, const Index& index, const Tensor<T>& src) {
   axis = normalize_axis("index_add", axis, x.shape());
   check_row("index_add", index);
@@ -206,7 +209,8 @@ template <class T> Real<T> index_add(const Tensor<T>& x, int axis, const Index& 
                 wrt(src, into_src, index));
 }
 
-const Op embedding_op{"embedding", "y_i = W_index_i", "dW_k = Σ dy_i over index_i = k"};
+const Op embedding_op{"embedding", "y_i = W_index_i", "dW_k = Σ dy_i over index_i = k",
+                      "index (…), W (vocabulary, d) → (…, d)"};
 template <class T> Real<T> embedding(const Index& index, const Tensor<T>& weight) {
   require<ShapeError>(weight.rank() > 0,
                       "embedding: a zero-dimensional weight has no rows; give one of shape (vocabulary, …)");
@@ -219,7 +223,7 @@ template <class T> Real<T> embedding(const Index& index, const Tensor<T>& weight
   return record(embedding_op, std::move(y), wrt(weight, pullback, index));
 }
 
-const Op cumsum_op{"cumsum", "y_i = Σ x_j over j <= i", "dx_i = Σ dy_j over j >= i"};
+const Op cumsum_op{"cumsum", "y_i = Σ x_j over j <= i", "dx_i = Σ dy_j over j >= i", "(…, n, …) → the same"};
 template <class T> Tensor<T> cumsum(const Tensor<T>& x, int axis) {
   axis = normalize_axis("cumsum", axis, x.shape());
   Buffer<T> y(x.shape(), "cumsum");
@@ -238,7 +242,7 @@ template <class T> Tensor<T> cumsum(const Tensor<T>& x, int axis) {
                   wrt(x, [axis](const auto& dy) { return flip(cumsum(flip(dy, axis), axis), axis); }));
 }
 
-const Op topk_op{"topk", "y = the k largest of x", "dx = scatter_add(0, indices, dy)"};
+const Op topk_op{"topk", "y = the k largest of x", "dx = scatter_add(0, indices, dy)", "(…, n, …) → (…, k, …)"};
 template <std::floating_point T> TopK<T> topk(const Tensor<T>& x, std::int64_t k, int axis) {
   axis = normalize_axis("topk", axis, x.shape());
   const std::int64_t n = x.shape()[axis];

@@ -19,7 +19,8 @@ std::int64_t plus(std::int64_t a, std::int64_t b) {
 }
 }  // namespace
 
-const Op cat_op{"cat", "y = x₀, x₁, … one after the other", "dxᵢ = its slice of dy"};
+const Op cat_op{"cat", "y = x₀, x₁, … one after the other", "dxᵢ = its slice of dy",
+                "(…, n₀, …) (…, n₁, …) … → (…, Σ n, …)"};
 template <class E> Tensor<E> cat(const std::vector<Tensor<E>>& parts, int axis) {
   require<ValueError>(!parts.empty(), "cat: no tensors; give at least one");
   axis = normalize_axis("cat", axis, parts[0].shape());
@@ -48,7 +49,7 @@ template <class E> Tensor<E> cat(const std::vector<Tensor<E>>& parts, int axis) 
     return out;
 }
 
-const Op stack_op{"stack", "y = x₀, x₁, … along a new axis", "dxᵢ = its position in dy"};
+const Op stack_op{"stack", "y = x₀, x₁, … along a new axis", "dxᵢ = its position in dy", "(…, …) each → (…, count, …)"};
 template <class E> Tensor<E> stack(const std::vector<Tensor<E>>& parts, int axis) {
   require<ValueError>(!parts.empty(), "stack: no tensors; give at least one");
   axis = normalize_axis("stack", axis, parts[0].shape().with(0, 1));

@@ -53,7 +53,8 @@ template <class T> Tensor<T> turned(const Tensor<T>& x, const Tensor<std::int64_
 
 }  // namespace
 
-const Op rope_op{"rope", "(y_i, y_i+D/2) = (x_i, x_i+D/2) turned by p θ^(-2i/D)", "dx = dy turned back"};
+const Op rope_op{"rope", "(y_i, y_i+D/2) = (x_i, x_i+D/2) turned by p θ^(-2i/D)", "dx = dy turned back",
+                 "x (…, L, D), positions (L) → x"};
 template <class T> Real<T> rope(const Tensor<T>& x, const Tensor<std::int64_t>& positions, double theta) {
   require<ShapeError>(x.rank() > 0 && x.size(-1) % 2 == 0,
                       "rope: shape {}; the last axis is turned in pairs, so its size must be even", x.shape());

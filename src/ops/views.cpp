@@ -60,7 +60,7 @@ template <class E> bool view_strides(const Tensor<E>& x, const Shape& to, Stride
 
 }  // namespace
 
-const Op reshape_op{"reshape", "y = x under another shape", "dx = dy under x's shape"};
+const Op reshape_op{"reshape", "y = x under another shape", "dx = dy under x's shape", "the shape that is given"};
 template <class E> Tensor<E> Tensor<E>::reshape(const Shape& to) const {
   const Shape sizes = resolve(shape(), to);
   Strides steps;
@@ -70,12 +70,13 @@ template <class E> Tensor<E> Tensor<E>::reshape(const Shape& to) const {
   return recorded(reshape_op, std::move(y), wrt(*this, [x = shape()](const auto& dy) { return dy.reshape(x); }));
 }
 
-const Op clone_op{"clone", "y = x, copied", "dx = dy"};
+const Op clone_op{"clone", "y = x, copied", "dx = dy", "elementwise"};
 template <class E> Tensor<E> clone(const Tensor<E>& x) {
   return recorded(clone_op, detail::copied(x), wrt(x, [](const auto& dy) { return dy; }));
 }
 
-const Op transpose_op{"transpose", "y = x with two axes swapped", "dx = dy with the same two swapped"};
+const Op transpose_op{"transpose", "y = x with two axes swapped", "dx = dy with the same two swapped",
+                      "(…, m, …, n, …) → (…, n, …, m, …)"};
 template <class E> Tensor<E> Tensor<E>::transpose(int axis0, int axis1) const {
   axis0 = normalize_axis("transpose", axis0, shape());
   axis1 = normalize_axis("transpose", axis1, shape());
@@ -92,7 +93,8 @@ template <class E> Tensor<E> Tensor<E>::T() const {
   return transpose(0, 1);
 }
 
-const Op permute_op{"permute", "y = x with its axes in another order", "dx = dy with its axes put back"};
+const Op permute_op{"permute", "y = x with its axes in another order", "dx = dy with its axes put back",
+                    "x with its sizes in the new order"};
 template <class E> Tensor<E> Tensor<E>::permute(const std::vector<int>& axes) const {
   require<ShapeError>(static_cast<int>(axes.size()) == rank(),
                       "permute: {} axes for shape {}; name each of its {} once", axes.size(), shape(), rank());
@@ -108,7 +110,8 @@ template <class E> Tensor<E> Tensor<E>::permute(const std::vector<int>& axes) co
                   }));
 }
 
-const Op slice_op{"slice", "y = x[start:stop:step] along an axis", "dx = zeros with dy at those positions"};
+const Op slice_op{"slice", "y = x[start:stop:step] along an axis", "dx = zeros with dy at those positions",
+                  "(…, n, …) → (…, taken, …)"};
 template <class E>
 Tensor<E> Tensor<E>::slice(int axis, std::int64_t start, std::int64_t stop, std::int64_t step) const {
   axis = normalize_axis("slice", axis, shape());
@@ -123,7 +126,8 @@ Tensor<E> Tensor<E>::slice(int axis, std::int64_t start, std::int64_t stop, std:
   return recorded(slice_op, view(shape().replaced(axis, taken), steps, from), wrt(*this, pullback));
 }
 
-const Op unslice_op{"unslice", "y = zeros with x at positions start, start + step, …", "dx = those positions of dy"};
+const Op unslice_op{"unslice", "y = zeros with x at positions start, start + step, …", "dx = those positions of dy",
+                    "(…, taken, …) → (…, n, …)"};
 template <class E>
 Tensor<E> unslice(const Tensor<E>& x, const Shape& shape, int axis, std::int64_t start, std::int64_t step) {
   axis = normalize_axis("unslice", axis, shape);
@@ -141,7 +145,7 @@ Tensor<E> unslice(const Tensor<E>& x, const Shape& shape, int axis, std::int64_t
                   wrt(x, [axis, start, stop, step](const auto& dy) { return slice(dy, axis, start, stop, step); }));
 }
 
-const Op select_op{"select", "y = x[i] along an axis", "dx = zeros with dy at i"};
+const Op select_op{"select", "y = x[i] along an axis", "dx = zeros with dy at i", "(…, n, …) → (…, …)"};
 template <class E> Tensor<E> Tensor<E>::select(int axis, std::int64_t index) const {
   axis = normalize_axis("select", axis, shape());
   const std::int64_t size = shape()[axis], at = index < 0 ? index + size : index;
@@ -152,7 +156,7 @@ template <class E> Tensor<E> Tensor<E>::select(int axis, std::int64_t index) con
   return recorded(select_op, std::move(y), wrt(*this, pullback));
 }
 
-const Op flip_op{"flip", "y = x in reverse along an axis", "dx = dy in reverse"};
+const Op flip_op{"flip", "y = x in reverse along an axis", "dx = dy in reverse", "(…, n, …) → the same"};
 template <class E> Tensor<E> flip(const Tensor<E>& x, int axis) {
   axis = normalize_axis("flip", axis, x.shape());
   const std::int64_t step = x.strides()[axis];
@@ -161,7 +165,7 @@ template <class E> Tensor<E> flip(const Tensor<E>& x, int axis) {
                   wrt(x, [axis](const auto& dy) { return flip(dy, axis); }));
 }
 
-const Op unsqueeze_op{"unsqueeze", "y = x with a new axis of size 1", "dx = dy without it"};
+const Op unsqueeze_op{"unsqueeze", "y = x with a new axis of size 1", "dx = dy without it", "(…, …) → (…, 1, …)"};
 template <class E> Tensor<E> Tensor<E>::unsqueeze(int axis) const {
   require<IndexError>(axis >= -rank() - 1 && axis <= rank(), "unsqueeze: axis {} for shape {}; it must be in {} to {}",
                       axis, shape(), -rank() - 1, rank());
@@ -170,7 +174,7 @@ template <class E> Tensor<E> Tensor<E>::unsqueeze(int axis) const {
                   wrt(*this, [axis](const auto& dy) { return dy.squeeze(axis); }));
 }
 
-const Op squeeze_op{"squeeze", "y = x without an axis of size 1", "dx = dy with it"};
+const Op squeeze_op{"squeeze", "y = x without an axis of size 1", "dx = dy with it", "(…, 1, …) → (…, …)"};
 template <class E> Tensor<E> Tensor<E>::squeeze(int axis) const {
   axis = normalize_axis("squeeze", axis, shape());
   require<ShapeError>(shape()[axis] == 1, "squeeze: axis {} of shape {} has size {}; only an axis of size 1 can go",

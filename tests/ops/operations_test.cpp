@@ -126,6 +126,7 @@ TEST_CASE("every operation has its formula, its pullback, a name of its own") {
     CHECK(names.insert(op->name).second);
     CHECK(std::strlen(op->formula) > 0);
     CHECK(std::strlen(op->pullback) > 0);
+    CHECK(std::strlen(op->shapes) > 0);
     ++count;
   }
   CHECK(count > 60);

@@ -148,9 +148,8 @@ Tensor<bool> attention_keep_mask(const Shape& scores, double dropout_p, std::uin
   return keep;
 }
 
-template <std::floating_point T>
-Attention<T> attention(const Tensor<T>& Q, const Tensor<T>& K, const Tensor<T>& V,
-                       const AttentionOptions<std::type_identity_t<T>>& options) {
+template <std::floating_point T> Attention<T> attention(const Tensor<T>& Q, const Tensor<T>& K, const Tensor<T>& V,
+                                                        const AttentionOptions<std::type_identity_t<T>>& options) {
   detail::check_attention("attention", Q, K, V, options.enable_gqa);
   const std::int64_t group = heads_per_key_head(Q, K, options);
   const Tensor<T> S = masked_scores("attention", Q, repeat_heads(K, group), options);  // (…, Lq, Lk)

@@ -302,9 +302,8 @@ template <class T> class FusedRun {
 
 }  // namespace
 
-template <class T>
-Flash<T> run_fused(const Op& op, FusedInputs<T> inputs, const AttentionOptions<T>& options, FlexFunctions<T> functions,
-                   Documents documents) {
+template <class T> Flash<T> run_fused(const Op& op, FusedInputs<T> inputs, const AttentionOptions<T>& options,
+                                      FlexFunctions<T> functions, Documents documents) {
   const auto run =
       std::make_shared<FusedRun<T>>(op, std::move(inputs), options, std::move(functions), std::move(documents));
   Flash<T> result = run->forward();

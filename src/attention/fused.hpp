@@ -25,8 +25,7 @@ struct Documents {
 /// flex_attention and flash_attention_varlen. What the pullbacks need is copied, so the options may be temporaries. On
 /// an outer tape the gradients are values: they throw, naming the operation, when differentiated again. Throws as
 /// attention() does, ShapeError for more than two axes in front of (L, d), and ValueError for EmptyRows::nan.
-template <class T>
-Flash<T> run_fused(const Op& op, FusedInputs<T> inputs, const AttentionOptions<T>& options,
-                   FlexFunctions<T> functions = {}, Documents documents = {});
+template <class T> Flash<T> run_fused(const Op& op, FusedInputs<T> inputs, const AttentionOptions<T>& options,
+                                      FlexFunctions<T> functions = {}, Documents documents = {});
 
 }  // namespace tapehead::detail

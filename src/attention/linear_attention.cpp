@@ -72,9 +72,8 @@ template <class T> struct Sums {
 
 }  // namespace
 
-template <std::floating_point T>
-Tensor<T> linear_attention(const Tensor<T>& Q, const Tensor<T>& K, const Tensor<T>& V, bool causal,
-                           std::int64_t chunk) {
+template <std::floating_point T> Tensor<T> linear_attention(const Tensor<T>& Q, const Tensor<T>& K, const Tensor<T>& V,
+                                                            bool causal, std::int64_t chunk) {
   check(Q, K, V, causal);
   require<ValueError>(chunk >= 1, "linear_attention: chunk {}; it must be 1 or more", chunk);
   const Tensor<T> q = feature(Q, shift_of(Q)), shifts = shift_of(K);

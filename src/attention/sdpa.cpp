@@ -29,9 +29,8 @@ int tapes_that_know(const Tensor<T>& q, const Tensor<T>& k, const Tensor<T>& v, 
 }
 
 // Why a backend cannot serve this call; empty where it can.
-template <class T>
-std::string reason_against(Backend backend, const Tensor<T>& q, const Tensor<T>& k, const Tensor<T>& v,
-                           const AttentionOptions<T>& options) {
+template <class T> std::string reason_against(Backend backend, const Tensor<T>& q, const Tensor<T>& k,
+                                              const Tensor<T>& v, const AttentionOptions<T>& options) {
   if (backend == Backend::math) return "";
   const int rank = std::max({q.rank(), k.rank(), v.rank()});
   if (rank > 4)
@@ -43,9 +42,8 @@ std::string reason_against(Backend backend, const Tensor<T>& q, const Tensor<T>&
   return "";
 }
 
-template <class T>
-std::optional<Backend> choose(const Tensor<T>& q, const Tensor<T>& k, const Tensor<T>& v,
-                              const AttentionOptions<T>& options) {
+template <class T> std::optional<Backend> choose(const Tensor<T>& q, const Tensor<T>& k, const Tensor<T>& v,
+                                                 const AttentionOptions<T>& options) {
   for (Backend backend : allowed)
     if (reason_against(backend, q, k, v, options).empty()) return backend;
   return {};
@@ -99,9 +97,8 @@ Tensor<T> dispatch_attention_qkvpacked(const Tensor<T>& qkv, std::int64_t heads,
   return dispatch_attention(parts[0], parts[1], parts[2], grouped);
 }
 
-template <std::floating_point T>
-std::string explain_sdpa(const Tensor<T>& q, const Tensor<T>& k, const Tensor<T>& v,
-                         const SdpaOptions<std::type_identity_t<T>>& given) {
+template <std::floating_point T> std::string explain_sdpa(const Tensor<T>& q, const Tensor<T>& k, const Tensor<T>& v,
+                                                          const SdpaOptions<std::type_identity_t<T>>& given) {
   const AttentionOptions<T> options = given;
   const std::optional<Backend> chosen = choose(q, k, v, options);
   std::string table = fmt::format("scaled_dot_product_attention: q {}, k {}, v {}\n", q.shape().str(), k.shape().str(),

@@ -85,9 +85,8 @@ template <std::floating_point T> void KVCache<T>::truncate(std::int64_t length) 
 namespace {
 
 // Attention to the `length` rows of a cache from first_row on, each query to the last `window` of them (0: all).
-template <class T>
-Tensor<T> decode_run(const Tensor<T>& q, const KVCache<T>& cache, std::int64_t first_row, std::int64_t length,
-                     std::int64_t window, const AttentionOptions<T>& options) {
+template <class T> Tensor<T> decode_run(const Tensor<T>& q, const KVCache<T>& cache, std::int64_t first_row,
+                                        std::int64_t length, std::int64_t window, const AttentionOptions<T>& options) {
   return detail::decode(q, cache.lead(), length, window, options,
                         {.keys = cache.keys().data(),
                          .values = cache.values().data(),
@@ -107,15 +106,13 @@ Tensor<T> decode_run(const Tensor<T>& q, const KVCache<T>& cache, std::int64_t f
 
 }  // namespace
 
-template <std::floating_point T>
-Tensor<T> decode(const Tensor<T>& q, const KVCache<T>& cache,
-                 const AttentionOptions<std::type_identity_t<T>>& options) {
+template <std::floating_point T> Tensor<T> decode(const Tensor<T>& q, const KVCache<T>& cache,
+                                                  const AttentionOptions<std::type_identity_t<T>>& options) {
   return decode_run(q, cache, 0, cache.length(), 0, options);
 }
 
-template <std::floating_point T>
-SlidingKVCache<T>::SlidingKVCache(const Shape& lead, std::int64_t window, std::int64_t key_width,
-                                  std::int64_t value_width)
+template <std::floating_point T> SlidingKVCache<T>::SlidingKVCache(const Shape& lead, std::int64_t window,
+                                                                   std::int64_t key_width, std::int64_t value_width)
     : window_(window), rows_(lead, twice(window), key_width, value_width) {}
 
 template <std::floating_point T> void SlidingKVCache<T>::append(const Tensor<T>& k, const Tensor<T>& v) {
@@ -139,9 +136,8 @@ template <std::floating_point T> Tensor<T> SlidingKVCache<T>::last(const Tensor<
   return slice(x, -2, x.size(-2) - kept_, x.size(-2));
 }
 
-template <std::floating_point T>
-Tensor<T> decode(const Tensor<T>& q, const SlidingKVCache<T>& cache,
-                 const AttentionOptions<std::type_identity_t<T>>& options) {
+template <std::floating_point T> Tensor<T> decode(const Tensor<T>& q, const SlidingKVCache<T>& cache,
+                                                  const AttentionOptions<std::type_identity_t<T>>& options) {
   const std::int64_t n = q.rank() < 2 ? 0 : q.size(-2), window = cache.window(), kept = cache.kept();
   require<ValueError>(
       kept == cache.length() || n <= kept - (window - 1),

@@ -16,9 +16,8 @@
 namespace tapehead::detail {
 
 /// The number of tokens in k (…, n, key_width) and v (…, n, value_width), checked.
-template <class T>
-std::int64_t new_rows(const char* op, const Tensor<T>& k, const Tensor<T>& v, const Shape& lead, std::int64_t key_width,
-                      std::int64_t value_width) {
+template <class T> std::int64_t new_rows(const char* op, const Tensor<T>& k, const Tensor<T>& v, const Shape& lead,
+                                         std::int64_t key_width, std::int64_t value_width) {
   const auto fits = [&](const Tensor<T>& x, std::int64_t width) {
     return x.rank() == lead.rank() + 2 && Shape(x.shape().begin(), x.shape().end() - 2) == lead && x.size(-1) == width;
   };
@@ -36,9 +35,9 @@ std::int64_t new_rows(const char* op, const Tensor<T>& k, const Tensor<T>& v, co
 /// Attention of q (…, n, d) to `length` keys, causal and bottom-right, each query to the last `window` keys (0:
 /// all). A few queries go to the kernel that reads the cache in place, more of them to the fused kernel over what
 /// `keys_and_values()` gives, and queries that a tape knows to attention().
-template <class T, class F>
-Tensor<T> decode(const Tensor<T>& q, const Shape& lead, std::int64_t length, std::int64_t window,
-                 AttentionOptions<T> options, kernels::CachedRows<T> rows, const F& keys_and_values) {
+template <class T, class F> Tensor<T> decode(const Tensor<T>& q, const Shape& lead, std::int64_t length,
+                                             std::int64_t window, AttentionOptions<T> options,
+                                             kernels::CachedRows<T> rows, const F& keys_and_values) {
   bool fits = q.rank() == lead.rank() + 2 && q.size(-1) == rows.d;
   std::int64_t group = 1;
   if (fits && lead.rank() > 0) {

@@ -15,17 +15,16 @@ namespace {
 template <class Size> Size checked(Size size) {
   if (size.value_width == 0) size.value_width = size.key_width;
   require<ShapeError>(
-      size.blocks >= 0 && size.block_size >= 1 && size.heads >= 1 && size.key_width >= 1 && size.value_width >= 1,
+      size.blocks >= 0 && size.block_size >= 1 && size.heads >= 1 && size.key_width >= 0 && size.value_width >= 0,
       "PagedKVCache: {} blocks of {} tokens, {} heads, keys of width {}, values of width "
-      "{}; each must be 1 or more (blocks 0 or more)",
+      "{}; each must be 1 or more (blocks and widths 0 or more)",
       size.blocks, size.block_size, size.heads, size.key_width, size.value_width);
   return size;
 }
 
 }  // namespace
 
-template <std::floating_point T>
-PagedKVCache<T>::PagedKVCache(const Size& size)
+template <std::floating_point T> PagedKVCache<T>::PagedKVCache(const Size& size)
     : size_(checked(size)),
       keys_(Buffer<T>({size_.blocks, size_.heads, size_.block_size, size_.key_width}, "PagedKVCache")),
       values_(Buffer<T>({size_.blocks, size_.heads, size_.block_size, size_.value_width}, "PagedKVCache")),
@@ -157,8 +156,7 @@ T* PagedKVCache<T>::rows(const Tensor<T>& pool, std::int64_t block, std::int64_t
 
 // Calls f(block, place, token, count) for each run of the tokens begin … end - 1 that lies in one block, from its
 // place in the block on.
-template <std::floating_point T>
-template <class F>
+template <std::floating_point T> template <class F>
 void PagedKVCache<T>::each_run(const Entry& entry, std::int64_t begin, std::int64_t end, const F& f) const {
   const std::int64_t B = size_.block_size;
   for (std::int64_t at = begin, count; at < end; at += count) {
@@ -189,9 +187,9 @@ template <std::floating_point T> Tensor<T> PagedKVCache<T>::gathered(Sequence se
   return out;
 }
 
-template <std::floating_point T>
-Tensor<T> decode(const Tensor<T>& q, const PagedKVCache<T>& cache, std::int64_t sequence,
-                 const AttentionOptions<std::type_identity_t<T>>& options) {
+template <std::floating_point T> Tensor<T> decode(const Tensor<T>& q, const PagedKVCache<T>& cache,
+                                                  std::int64_t sequence,
+                                                  const AttentionOptions<std::type_identity_t<T>>& options) {
   const auto size = cache.size();
   std::vector<std::int64_t> first_rows = cache.blocks(sequence);
   for (std::int64_t& row : first_rows) row *= size.heads * size.block_size;

@@ -6,9 +6,8 @@ namespace tapehead::kernels {
 
 // __restrict tells the compiler that the arrays do not overlap. It would not check five arrays, and not
 // vectorise.
-template <class T>
-void adam_n(std::int64_t n, const AdamStep<T>& step, const T* __restrict p, const T* __restrict g, T* __restrict m,
-            T* __restrict v, T* __restrict next) {
+template <class T> void adam_n(std::int64_t n, const AdamStep<T>& step, const T* __restrict p, const T* __restrict g,
+                               T* __restrict m, T* __restrict v, T* __restrict next) {
   const AdamStep<T> s = step;
   for (std::int64_t i = 0; i < n; ++i) {
     const T d = g[i] + s.into_gradient * p[i];

@@ -155,9 +155,8 @@ template <class T> class Decoder {
 
 }  // namespace
 
-template <class T>
-void decode_rows(const CachedRows<T>& rows, std::int64_t group, std::int64_t queries, const T* q, T scale,
-                 std::int64_t window, T* out, const T* sinks) {
+template <class T> void decode_rows(const CachedRows<T>& rows, std::int64_t group, std::int64_t queries, const T* q,
+                                    T scale, std::int64_t window, T* out, const T* sinks) {
   Decoder<T>(rows, group, queries, q, scale, window, sinks).run(out);
 }
 

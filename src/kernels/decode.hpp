@@ -27,8 +27,7 @@ template <class T> struct CachedRows {
 /// group, queries, d) without gaps, out (heads * group, queries, dv). Query i sees the keys up to its own
 /// place, of these the last `window` (0: all). `sinks`, unless null, has one more logit for each query head,
 /// with a value of zero. A query that sees only -inf gives zeros.
-template <class T>
-void decode_rows(const CachedRows<T>& rows, std::int64_t group, std::int64_t queries, const T* q, T scale,
-                 std::int64_t window, T* out, const T* sinks = nullptr);
+template <class T> void decode_rows(const CachedRows<T>& rows, std::int64_t group, std::int64_t queries, const T* q,
+                                    T scale, std::int64_t window, T* out, const T* sinks = nullptr);
 
 }  // namespace tapehead::kernels

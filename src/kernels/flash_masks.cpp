@@ -48,9 +48,8 @@ template <class T> void MaskEdit<T>::edit(const Tile& tile, T* S) const {
   for_each_score(tile, mask, S, [](T& s, bool keep) { s = keep ? s : -std::numeric_limits<T>::infinity(); });
 }
 
-template <class T>
-BiasEdit<T>::BiasEdit(const HeadsView<const T>& bias, const std::array<std::int64_t, 4>& sizes, std::int64_t group,
-                      T* direct)
+template <class T> BiasEdit<T>::BiasEdit(const HeadsView<const T>& bias, const std::array<std::int64_t, 4>& sizes,
+                                         std::int64_t group, T* direct)
     : bias_(bias), sizes_(sizes), group_(group) {
   const auto [B, H, rows, cols] = sizes;
   if (direct != nullptr)

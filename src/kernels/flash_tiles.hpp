@@ -115,9 +115,8 @@ template <class F> void for_each_key_strip(const Diagonals& band, const Tile& t,
 // ---- Packing ----
 
 /// Rows one after the other, `width` elements each: n from the source, times scale, then zeros.
-template <class T>
-void pack_rows(const T* source, std::int64_t row, std::int64_t element, std::int64_t rows, std::int64_t n, T scale,
-               T* packed, std::int64_t width) {
+template <class T> void pack_rows(const T* source, std::int64_t row, std::int64_t element, std::int64_t rows,
+                                  std::int64_t n, T scale, T* packed, std::int64_t width) {
   for (std::int64_t r = 0; r < rows; ++r, source += row, packed += width) {
     if (element == 1)
       for (std::int64_t c = 0; c < n; ++c) packed[c] = source[c] * scale;
@@ -202,9 +201,8 @@ template <class T> std::int64_t sums_of(std::span<const ScoreEdit<T>* const> edi
 inline bool drops(const Dropout& dropout) { return dropout.p > 0 || dropout.keep.data; }
 
 /// What each weight of row i is multiplied by, 1 / (1 - p) or 0, for keys j … j + cols - 1.
-template <class T>
-void dropout_factors(const Dropout& dropout, std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j,
-                     std::int64_t cols, T* factors) {
+template <class T> void dropout_factors(const Dropout& dropout, std::int64_t b, std::int64_t h, std::int64_t i,
+                                        std::int64_t j, std::int64_t cols, T* factors) {
   const T scale = static_cast<T>(dropout_scale(dropout.p));
   if (!dropout.keep.data) return dropout_row(dropout.seed, dropout.p, b, h, i, j, cols, scale, factors);
   const bool* keep = dropout.keep.at(b, h, i);

@@ -22,9 +22,8 @@ using std::int64_t;
 constexpr int64_t parts_per_thread = 2, part_panels = 2, part_rows = 48;
 
 /// A whole product on one thread.
-template <class T>
-void product(bool bf16, int64_t m, int64_t n, int64_t k, const Matrix<T>& A, const Matrix<T>& B, T* C, int64_t c_row,
-             const Start<T>& D) {
+template <class T> void product(bool bf16, int64_t m, int64_t n, int64_t k, const Matrix<T>& A, const Matrix<T>& B,
+                                T* C, int64_t c_row, const Start<T>& D) {
   const bool add = D.data == C;
   const bool vectors = m == 1 ? n == 1 || B.row == 1 || B.col == 1 : n == 1 && (A.row == 1 || A.col == 1);
   if (!add && (k == 0 || (vectors && D.data != nullptr)))
@@ -57,9 +56,9 @@ void product(bool bf16, int64_t m, int64_t n, int64_t k, const Matrix<T>& A, con
 /// Cuts the products into parts for the threads to take. A batch is cut between its products. If these are
 /// few, each is cut into blocks of columns, which share nothing, and then into blocks of rows, which have to
 /// pack B again.
-template <class T>
-void share_out(int64_t batch, int64_t m, int64_t n, int64_t k, const Matrix<T>& A, const int64_t* a_at,
-               const Matrix<T>& B, const int64_t* b_at, T* C, int64_t c_row, const Start<T>& D) {
+template <class T> void share_out(int64_t batch, int64_t m, int64_t n, int64_t k, const Matrix<T>& A,
+                                  const int64_t* a_at, const Matrix<T>& B, const int64_t* b_at, T* C, int64_t c_row,
+                                  const Start<T>& D) {
   if (batch == 0 || m == 0 || n == 0) return;
   constexpr int64_t W = tile_cols<T>;
   const bool bf16 = std::is_same_v<T, float> && bf16_pays(m, n, k);
@@ -87,22 +86,20 @@ void share_out(int64_t batch, int64_t m, int64_t n, int64_t k, const Matrix<T>& 
 
 }  // namespace
 
-template <class T>
-void gemm_batch(int64_t batch, int64_t m, int64_t n, int64_t k, const T* A, const int64_t* a_at, int64_t a_row,
-                int64_t a_col, const T* B, const int64_t* b_at, int64_t b_row, int64_t b_col, T* C, bool accumulate) {
+template <class T> void gemm_batch(int64_t batch, int64_t m, int64_t n, int64_t k, const T* A, const int64_t* a_at,
+                                   int64_t a_row, int64_t a_col, const T* B, const int64_t* b_at, int64_t b_row,
+                                   int64_t b_col, T* C, bool accumulate) {
   share_out<T>(batch, m, n, k, {A, a_row, a_col}, a_at, {B, b_row, b_col}, b_at, C, n, {accumulate ? C : nullptr, n});
 }
 
-template <class T>
-void gemm(int64_t m, int64_t n, int64_t k, const T* A, int64_t a_row, int64_t a_col, const T* B, int64_t b_row,
-          int64_t b_col, T* C, int64_t c_row, bool accumulate) {
+template <class T> void gemm(int64_t m, int64_t n, int64_t k, const T* A, int64_t a_row, int64_t a_col, const T* B,
+                             int64_t b_row, int64_t b_col, T* C, int64_t c_row, bool accumulate) {
   const int64_t at = 0;
   share_out<T>(1, m, n, k, {A, a_row, a_col}, &at, {B, b_row, b_col}, &at, C, c_row, {accumulate ? C : nullptr, c_row});
 }
 
-template <class T>
-void gemm_row(int64_t m, int64_t n, int64_t k, const T* A, int64_t a_row, int64_t a_col, const T* B, int64_t b_row,
-              int64_t b_col, const T* row, T* C, int64_t c_row) {
+template <class T> void gemm_row(int64_t m, int64_t n, int64_t k, const T* A, int64_t a_row, int64_t a_col, const T* B,
+                                 int64_t b_row, int64_t b_col, const T* row, T* C, int64_t c_row) {
   const int64_t at = 0;
   share_out<T>(1, m, n, k, {A, a_row, a_col}, &at, {B, b_row, b_col}, &at, C, c_row, {row, 0});
 }

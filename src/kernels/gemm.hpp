@@ -19,22 +19,22 @@ namespace tapehead::kernels {
 ///
 /// |error| <= gemm_error(k) * epsilon * (|A| |B|), element by element, and on a matrix unit up to 2^-115 more
 /// where products underflow.
-template <class T>
-void gemm(std::int64_t m, std::int64_t n, std::int64_t k, const T* A, std::int64_t a_row, std::int64_t a_col,
-          const T* B, std::int64_t b_row, std::int64_t b_col, T* C, std::int64_t c_row, bool accumulate = false);
+template <class T> void gemm(std::int64_t m, std::int64_t n, std::int64_t k, const T* A, std::int64_t a_row,
+                             std::int64_t a_col, const T* B, std::int64_t b_row, std::int64_t b_col, T* C,
+                             std::int64_t c_row, bool accumulate = false);
 
 /// The same with one row of n numbers added to every row of the product; nothing is added if `row` is null.
 /// On a matrix unit the sums start from it, so their errors are in proportion to |row| + |A| |B|.
-template <class T>
-void gemm_row(std::int64_t m, std::int64_t n, std::int64_t k, const T* A, std::int64_t a_row, std::int64_t a_col,
-              const T* B, std::int64_t b_row, std::int64_t b_col, const T* row, T* C, std::int64_t c_row);
+template <class T> void gemm_row(std::int64_t m, std::int64_t n, std::int64_t k, const T* A, std::int64_t a_row,
+                                 std::int64_t a_col, const T* B, std::int64_t b_row, std::int64_t b_col, const T* row,
+                                 T* C, std::int64_t c_row);
 
 /// `batch` products of the same sizes: number i reads A + a_at[i] and B + b_at[i] and writes C + i * m * n,
 /// contiguous rows (c_row = n). The threads share a batch of many small products.
-template <class T>
-void gemm_batch(std::int64_t batch, std::int64_t m, std::int64_t n, std::int64_t k, const T* A,
-                const std::int64_t* a_at, std::int64_t a_row, std::int64_t a_col, const T* B, const std::int64_t* b_at,
-                std::int64_t b_row, std::int64_t b_col, T* C, bool accumulate = false);
+template <class T> void gemm_batch(std::int64_t batch, std::int64_t m, std::int64_t n, std::int64_t k, const T* A,
+                                   const std::int64_t* a_at, std::int64_t a_row, std::int64_t a_col, const T* B,
+                                   const std::int64_t* b_at, std::int64_t b_row, std::int64_t b_col, T* C,
+                                   bool accumulate = false);
 
 inline constexpr std::int64_t gemm_depth = 384;
 

@@ -70,9 +70,8 @@ struct Square {
 
 /// C = D + A B for a group of rows and one of columns. Products go from the small ones to the large one;
 /// after each of the six, beside(step, which) may do something for the vector units.
-template <class Beside>
-[[gnu::noinline]] void multiply(int64_t steps, const Word* a, const Word* b, const Start<float>& D, Square C,
-                                Beside beside) {
+template <class Beside> [[gnu::noinline]] void multiply(int64_t steps, const Word* a, const Word* b,
+                                                        const Start<float>& D, Square C, Beside beside) {
   const int64_t in = D.row * static_cast<int64_t>(sizeof(float)), out = C.row * static_cast<int64_t>(sizeof(float));
   if (D.data != nullptr) {
     _tile_loadd(0, D.data, in);

@@ -43,9 +43,8 @@ constexpr int tile_rows = 6;  // 16 registers: 6 x 2 sums, 2 of B, 1 of A
 constexpr int64_t few_rows = 48, close_rows = 1024;
 
 /// Writes the columns that C has of a tile's sums. (Factors come only with whole vectors.)
-template <class T>
-[[gnu::noinline]] void put_part(int64_t rows, int64_t cols, const T* sums, int64_t sums_row, T* c, int64_t c_row,
-                                const Start<T>& D) {
+template <class T> [[gnu::noinline]] void put_part(int64_t rows, int64_t cols, const T* sums, int64_t sums_row, T* c,
+                                                   int64_t c_row, const Start<T>& D) {
   for (int64_t i = 0; i < rows; ++i)
     for (int64_t j = 0; j < cols; ++j) {
       const T sum = sums[i * sums_row + j];
@@ -55,9 +54,8 @@ template <class T>
 
 /// C = D + A B for one tile: Rows rows, `cols` columns in Vecs vectors, the last one perhaps partly used. B
 /// is read in whole vectors, one row of them every b_row elements.
-template <class T, int Rows, int Vecs>
-void tile(int64_t k, const Matrix<T>& A, const T* b, int64_t b_row, T* c, int64_t c_row, int64_t cols,
-          const Start<T>& D) {
+template <class T, int Rows, int Vecs> void tile(int64_t k, const Matrix<T>& A, const T* b, int64_t b_row, T* c,
+                                                 int64_t c_row, int64_t cols, const Start<T>& D) {
   constexpr int L = lanes<T>, groups = (Rows + 3) / 4;
   const T* a[groups];  // every fourth row; a multiple of the stride reaches the others
 #pragma GCC unroll 4
@@ -109,14 +107,12 @@ template <class T, int Vecs, int... I>
 constexpr std::array<Tile<T>, tile_rows> tiles_of(std::integer_sequence<int, I...>) {
   return {&tile<T, I + 1, Vecs>...};
 }
-template <class T>
-constexpr std::array<std::array<Tile<T>, tile_rows>, 2> tiles = {
+template <class T> constexpr std::array<std::array<Tile<T>, tile_rows>, 2> tiles = {
     tiles_of<T, 1>(std::make_integer_sequence<int, tile_rows>{}),
     tiles_of<T, 2>(std::make_integer_sequence<int, tile_rows>{})};
 
-template <class T>
-void any_tile(int64_t rows, int64_t cols, int64_t k, const Matrix<T>& A, const T* b, int64_t b_row, T* c, int64_t c_row,
-              const Start<T>& D) {
+template <class T> void any_tile(int64_t rows, int64_t cols, int64_t k, const Matrix<T>& A, const T* b, int64_t b_row,
+                                 T* c, int64_t c_row, const Start<T>& D) {
   tiles<T>[cols > lanes<T>][static_cast<std::size_t>(rows - 1)](k, A, b, b_row, c, c_row, cols, D);
 }
 
@@ -133,9 +129,8 @@ template <class F> void for_each_strip(int64_t m, const F& f) {
 
 }  // namespace
 
-template <class T>
-void block(int64_t m, int64_t n, int64_t k, const Matrix<T>& A, const Matrix<T>& B, T* C, int64_t c_row,
-           const Start<T>& D) {
+template <class T> void block(int64_t m, int64_t n, int64_t k, const Matrix<T>& A, const Matrix<T>& B, T* C,
+                              int64_t c_row, const Start<T>& D) {
   constexpr int64_t L = lanes<T>, W = tile_cols<T>;
   const int64_t panels = (n + W - 1) / W;
   const int64_t apart = std::abs(B.row) * static_cast<int64_t>(sizeof(T));
@@ -169,9 +164,8 @@ void block(int64_t m, int64_t n, int64_t k, const Matrix<T>& A, const Matrix<T>&
   });
 }
 
-template <class T>
-void tile_product(int64_t m, int64_t n, int64_t k, const Matrix<T>& A, const T* B, int64_t b_row, T* C, int64_t c_row,
-                  Onto onto, const T* factors) {
+template <class T> void tile_product(int64_t m, int64_t n, int64_t k, const Matrix<T>& A, const T* B, int64_t b_row,
+                                     T* C, int64_t c_row, Onto onto, const T* factors) {
   if (k == 0) {
     for (int64_t i = 0; i < m && onto != Onto::sum; ++i)
       for (int64_t j = 0; j < n; ++j) C[i * c_row + j] = onto == Onto::nothing ? T(0) : factors[i] * C[i * c_row + j];

@@ -27,8 +27,7 @@ template <class T> constexpr std::int64_t block_cols = (3 << 18) / (gemm_depth *
 
 /// C = D + A B for one block of columns and of the depth (k <= gemm_depth, n <= block_cols), all rows, in
 /// vectors.
-template <class T>
-void block(std::int64_t m, std::int64_t n, std::int64_t k, const Matrix<T>& A, const Matrix<T>& B, T* C,
-           std::int64_t c_row, const Start<T>& D);
+template <class T> void block(std::int64_t m, std::int64_t n, std::int64_t k, const Matrix<T>& A, const Matrix<T>& B,
+                              T* C, std::int64_t c_row, const Start<T>& D);
 
 }  // namespace tapehead::kernels

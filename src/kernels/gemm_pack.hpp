@@ -25,9 +25,8 @@ template <class T> TAPEHEAD_INLINE void store_up_to(T* p, Vec<T> x, std::int64_t
 }
 
 /// Up to lanes lines of up to lanes elements, transposed: register p holds element p of every line.
-template <class T>
-TAPEHEAD_INLINE void load_transposed(const Matrix<T>& lines, std::int64_t count, std::int64_t depth,
-                                     Vec<T> (&square)[lanes<T>]) {
+template <class T> TAPEHEAD_INLINE void load_transposed(const Matrix<T>& lines, std::int64_t count, std::int64_t depth,
+                                                        Vec<T> (&square)[lanes<T>]) {
 #pragma GCC unroll 16
   for (int r = 0; r < lanes<T>; ++r) square[r] = r < count ? load_up_to(lines.at(r, 0), depth) : Vec<T>();
   transpose(square);

@@ -79,9 +79,8 @@ template <class T> T dot(std::int64_t k, const T* x, std::int64_t x_step, const 
 }
 
 /// y (+)= M x for M (m x k) with contiguous rows or columns.
-template <class T>
-void matrix_vector(std::int64_t m, std::int64_t k, const Matrix<T>& M, const T* x, std::int64_t x_step, T* y,
-                   std::int64_t y_step, bool add) {
+template <class T> void matrix_vector(std::int64_t m, std::int64_t k, const Matrix<T>& M, const T* x,
+                                      std::int64_t x_step, T* y, std::int64_t y_step, bool add) {
   constexpr std::int64_t most = 1024;
   alignas(64) T sums[most];
   for (std::int64_t i = 0; i < m; i += most)

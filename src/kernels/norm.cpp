@@ -36,9 +36,8 @@ template <class T> void norm_row(std::int64_t n, const T* x, const T* w, const T
   });
 }
 
-template <class T>
-void norm_pull_row(std::int64_t n, const T* x, const T* dy, const T* w, double eps, bool centred, T* dx, double* dw,
-                   double* db) {
+template <class T> void norm_pull_row(std::int64_t n, const T* x, const T* dy, const T* w, double eps, bool centred,
+                                      T* dx, double* dw, double* db) {
   const double mean = mean_of(n, x, centred);
   const auto g = [=](auto at) { return w != nullptr ? at(dy) * at(w) : at(dy); };
   const auto total = sums<3>(n, [=](auto at) {  // Σ (x - mean)², Σ g, Σ g (x - mean)

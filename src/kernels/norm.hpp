@@ -12,8 +12,7 @@ template <class T> void norm_row(std::int64_t n, const T* x, const T* w, const T
 /// The gradients for dy arriving, with g = dy w the gradient of x̂ and scale = 1 / √(…):
 ///   dx = (g - mean g - x̂ mean(g x̂)) · scale, without mean g if not centred;  dw += dy x̂;  db += dy.
 /// w may be null, and so may each gradient that is not needed.
-template <class T>
-void norm_pull_row(std::int64_t n, const T* x, const T* dy, const T* w, double eps, bool centred, T* dx, double* dw,
-                   double* db);
+template <class T> void norm_pull_row(std::int64_t n, const T* x, const T* dy, const T* w, double eps, bool centred,
+                                      T* dx, double* dw, double* db);
 
 }  // namespace tapehead::kernels

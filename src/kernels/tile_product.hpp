@@ -26,8 +26,8 @@ enum class Onto { nothing, sum, scaled_sum };
 /// C = f C + A B, where A is rows x depth, B depth x cols, C rows x cols, cols a multiple of lanes<T>, and f
 /// is 0, 1 or factors[row], as `onto` says. Nothing outside these sizes is read or written; depth 0 is an
 /// empty sum.
-template <class T>
-void tile_product(std::int64_t rows, std::int64_t cols, std::int64_t depth, const Matrix<T>& A, const T* B,
-                  std::int64_t b_row, T* C, std::int64_t c_row, Onto onto, const T* factors = nullptr);
+template <class T> void tile_product(std::int64_t rows, std::int64_t cols, std::int64_t depth, const Matrix<T>& A,
+                                     const T* B, std::int64_t b_row, T* C, std::int64_t c_row, Onto onto,
+                                     const T* factors = nullptr);
 
 }  // namespace tapehead::kernels

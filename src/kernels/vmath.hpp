@@ -36,21 +36,17 @@ namespace detail {
 
 // (e^r - 1 - r) / r^2 on |r| <= ln 2 / 2
 template <class T> inline constexpr std::array<T, 0> exp_poly{};
-template <>
-inline constexpr std::array<float, 5> exp_poly<float> = {0.500000003f, 0.166665766f, 0.0416663741f, 8.36323789e-3f,
-                                                         1.39412156e-3f};
-template <>
-inline constexpr std::array<double, 10> exp_poly<double> = {
+template <> inline constexpr std::array<float, 5> exp_poly<float> = {0.500000003f, 0.166665766f, 0.0416663741f,
+                                                                     8.36323789e-3f, 1.39412156e-3f};
+template <> inline constexpr std::array<double, 10> exp_poly<double> = {
     0.50000000000000010,   0.16666666666666675,   0.041666666666623811,  8.3333333333221269e-3, 1.3888888917370848e-3,
     1.9841269886836392e-4, 2.4801521052860205e-5, 2.7557242059340426e-6, 2.7620203671600249e-7, 2.5110154340462049e-8};
 
 // (2^f - 1) / f on |f| <= 1/2
 template <class T> inline constexpr std::array<T, 0> exp2_poly{};
-template <>
-inline constexpr std::array<float, 6> exp2_poly<float> = {0.693147188f,   0.240226511f,   0.0555035705f,
-                                                          9.61803070e-3f, 1.33908943e-3f, 1.54697585e-4f};
-template <>
-inline constexpr std::array<double, 11> exp2_poly<double> = {
+template <> inline constexpr std::array<float, 6> exp2_poly<float> = {0.693147188f,   0.240226511f,   0.0555035705f,
+                                                                      9.61803070e-3f, 1.33908943e-3f, 1.54697585e-4f};
+template <> inline constexpr std::array<double, 11> exp2_poly<double> = {
     0.69314718055994531,   0.24022650695910098,   0.055504108664821660,  9.6181291076068501e-3,
     1.3333558146395951e-3, 1.5403530441799742e-4, 1.5252733853339907e-5, 1.3215442549534219e-6,
     1.0178051700635756e-7, 7.0725935588867847e-9, 4.4566799241111392e-10};
@@ -59,29 +55,24 @@ inline constexpr std::array<double, 11> exp2_poly<double> = {
 // sqrt 2
 template <class T> inline constexpr std::array<T, 0> log_poly{};
 template <> inline constexpr std::array<float, 3> log_poly<float> = {0.666666853f, 0.399886959f, 0.295830877f};
-template <>
-inline constexpr std::array<double, 7> log_poly<double> = {
+template <> inline constexpr std::array<double, 7> log_poly<double> = {
     0.66666666666666697, 0.39999999999897888, 0.28571428626651407, 0.22222211031749324,
     0.18182896207631686, 0.15331497764506818, 0.14619096992012279};
 
 // erf(x) / x - 1 as a polynomial in x^2, for |x| <= 1
 template <class T> inline constexpr std::array<T, 0> erf_poly{};
-template <>
-inline constexpr std::array<float, 7> erf_poly<float> = {0.128379166f,   -0.376126271f,   0.112836002f,  -0.0268544447f,
-                                                         5.18953546e-3f, -8.02084231e-4f, 7.88912297e-5f};
-template <>
-inline constexpr std::array<double, 12> erf_poly<double> = {
+template <> inline constexpr std::array<float, 7> erf_poly<float> = {
+    0.128379166f, -0.376126271f, 0.112836002f, -0.0268544447f, 5.18953546e-3f, -8.02084231e-4f, 7.88912297e-5f};
+template <> inline constexpr std::array<double, 12> erf_poly<double> = {
     0.12837916709551257,   -0.37612638903183547,   0.11283791670945253,   -0.026866170643276218,
     5.2239776074234678e-3, -8.5483259896967580e-4, 1.2055295320494294e-4, -1.4924744663335490e-5,
     1.6447517677871874e-6, -1.6209175911748696e-7, 1.3722976265924503e-8, -7.8011888740977516e-10};
 
 // -log(1 - erf(x)) as a polynomial in x - 1, from 1 to where erf(x) rounds to 1
 template <class T> inline constexpr std::array<T, 0> erfc_poly{};
-template <>
-inline constexpr std::array<float, 7> erfc_poly<float> = {
+template <> inline constexpr std::array<float, 7> erfc_poly<float> = {
     1.84960552f, 2.63896688f, 0.843117608f, 0.0415034975f, -9.89546003e-3f, 1.82938288e-3f, -1.86379117e-4f};
-template <>
-inline constexpr std::array<double, 19> erfc_poly<double> = {
+template <> inline constexpr std::array<double, 19> erfc_poly<double> = {
     1.8496055099332483,      2.6389675142347886,     0.84310725635865896,    0.041561098042183427,
     -0.010033825378472255,   1.9779025941395075e-3,  -2.3732259120940942e-4, -2.6277560630965884e-5,
     2.7158472407379001e-5,   -9.6079529923850029e-6, 2.0587352728782320e-6,  -1.4202998694080894e-7,

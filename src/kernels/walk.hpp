@@ -12,9 +12,9 @@ inline constexpr int max_operands = 4;
 
 /// Calls f(at) for positions first … last - 1 of an index space of that rank and those sizes, counted in
 /// row-major order; at[i] is the offset of array i there, strides[i][axis] its step along an axis.
-template <int arrays, class F>
-void for_each_position(int rank, const std::int64_t* sizes, const std::int64_t* const (&strides)[arrays],
-                       std::int64_t first, std::int64_t last, const F& f) {
+template <int arrays, class F> void for_each_position(int rank, const std::int64_t* sizes,
+                                                      const std::int64_t* const (&strides)[arrays], std::int64_t first,
+                                                      std::int64_t last, const F& f) {
   std::int64_t index[max_axes] = {}, at[arrays] = {};
   std::int64_t rest = first;
   for (int axis = rank - 1; rest > 0; --axis) {

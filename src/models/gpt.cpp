@@ -38,8 +38,7 @@ TransformerBlock<T>::TransformerBlock(std::int64_t width, TorchRandom& rng, cons
 
 // ---- The model ----
 
-template <std::floating_point T>
-GPT<T>::GPT(const Options& o, TorchRandom& rng)
+template <std::floating_point T> GPT<T>::GPT(const Options& o, TorchRandom& rng)
     : options(o), wte(o.vocabulary, o.width, rng), ln_f(make_norm<T>(o.blocks, o.width)), drop(o.blocks.dropout, rng) {
   require<ValueError>(o.layers >= 0, "GPT: {} layers; it must be 0 or more", o.layers);
   if (!o.blocks.attention.rope) {

@@ -35,6 +35,10 @@ struct Notes : std::map<const void*, Noted> {
 thread_local Notes notes;
 
 const tapehead::detail::Header* own_header(const tapehead::detail::Header* original, const void* tensor) noexcept {
+  if (original == nullptr) {  // a tensor is made: the copy has ended, and what was not copied was held by a pointer
+    notes.forget();
+    return nullptr;
+  }
   const auto at = notes.find(tensor);
   if (at == notes.end() || at->second.original != original) return nullptr;
   const tapehead::detail::Header* own = at->second.own;
@@ -48,6 +52,7 @@ const tapehead::detail::Header* own_header(const tapehead::detail::Header* origi
 // Inner modules are noted with the outermost one, so that what is tied stays tied; their own calls find
 // everything noted.
 template <class T> void begin_copy(const Members<T>& members) {
+  copy_hook = nullptr;  // the tensors that are made here end no copy
   std::map<const tapehead::detail::Header*, Tensor<T>> own;
   for (const auto& [name, tensor] : members) {
     const tapehead::detail::Header& header = tensor->header();

@@ -19,14 +19,14 @@ using detail::recorded;
 using detail::wrapped;
 
 const Op sub_op{"sub", "c = a - b", "da = dc, db = -dc", "broadcast"};
-template <class T> Tensor<T> sub(const Tensor<T>& a, const Tensor<T>& b) {
+template <class T> Numeric<T> sub(const Tensor<T>& a, const Tensor<T>& b) {
   auto c = map<T>("sub", a, b, [](T x, T y) { return wrapped(x, y, [](auto u, auto v) { return u - v; }); });
   return recorded(sub_op, std::move(c), wrt(a, [](const auto& dc) { return dc; }),
                   wrt(b, [](const auto& dc) { return -dc; }));
 }
 
 const Op mul_op{"mul", "c = a b", "da = dc b, db = dc a", "broadcast"};
-template <class T> Tensor<T> mul(const Tensor<T>& a, const Tensor<T>& b) {
+template <class T> Numeric<T> mul(const Tensor<T>& a, const Tensor<T>& b) {
   auto c = map<T>("mul", a, b, [](T x, T y) { return wrapped(x, y, [](auto u, auto v) { return u * v; }); });
   const auto pullback = [](const auto& dc, const auto& other) { return dc * other; };
   return recorded(mul_op, std::move(c), wrt(a, pullback, b), wrt(b, pullback, a));
@@ -41,19 +41,19 @@ template <class T> Real<T> div(const Tensor<T>& a, const Tensor<T>& b) {
 }
 
 const Op neg_op{"neg", "y = -x", "dx = -dy", "elementwise"};
-template <class T> Tensor<T> neg(const Tensor<T>& x) {
+template <class T> Numeric<T> neg(const Tensor<T>& x) {
   auto y = map<T>("neg", x, [](T v) { return wrapped(T{}, v, [](auto, auto u) { return -u; }); });
   return recorded(neg_op, std::move(y), wrt(x, [](const auto& dy) { return -dy; }));
 }
 
 const Op add_number_op{"add_number", "y = x + c", "dx = dy", "elementwise"};
-template <class T> Tensor<T> add(const Tensor<T>& x, std::type_identity_t<T> c) {
+template <class T> Numeric<T> add(const Tensor<T>& x, std::type_identity_t<T> c) {
   auto y = map<T>("add", x, [c](T v) { return wrapped(v, c, [](auto a, auto b) { return a + b; }); });
   return recorded(add_number_op, std::move(y), wrt(x, [](const auto& dy) { return dy; }));
 }
 
 const Op mul_number_op{"mul_number", "y = s x", "dx = s dy", "elementwise"};
-template <class T> Tensor<T> mul(const Tensor<T>& x, std::type_identity_t<T> s) {
+template <class T> Numeric<T> mul(const Tensor<T>& x, std::type_identity_t<T> s) {
   auto y = map<T>("mul", x, [s](T v) { return wrapped(v, s, [](auto a, auto b) { return a * b; }); });
   return recorded(mul_number_op, std::move(y), wrt(x, [s](const auto& dy) { return dy * s; }));
 }
@@ -118,10 +118,10 @@ template <class T> Tensor<bool> eq(const Tensor<T>& a, const Tensor<T>& b) {
 template <class T> Tensor<bool> ne(const Tensor<T>& a, const Tensor<T>& b) {
   return map<bool>("ne", a, b, [](T x, T y) { return x != y; });
 }
-template <class T> Tensor<bool> lt(const Tensor<T>& a, const Tensor<T>& b) {
+template <class T> Numeric<T, Tensor<bool>> lt(const Tensor<T>& a, const Tensor<T>& b) {
   return map<bool>("lt", a, b, [](T x, T y) { return x < y; });
 }
-template <class T> Tensor<bool> le(const Tensor<T>& a, const Tensor<T>& b) {
+template <class T> Numeric<T, Tensor<bool>> le(const Tensor<T>& a, const Tensor<T>& b) {
   return map<bool>("le", a, b, [](T x, T y) { return x <= y; });
 }
 Tensor<bool> operator&(const Tensor<bool>& a, const Tensor<bool>& b) {
@@ -138,8 +138,8 @@ template <class E> bool equal(const Tensor<E>& a, const Tensor<E>& b) {
   return a.shape() == b.shape() && all(eq(a, b)).item();
 }
 
-template <std::floating_point T>
-bool allclose(const Tensor<T>& a, const Tensor<T>& b, double rtol, double atol, bool equal_nan) {
+template <class T>
+Real<T, bool> allclose(const Tensor<T>& a, const Tensor<T>& b, double rtol, double atol, bool equal_nan) {
   const auto close = map<bool>("allclose", a, b, [=](T left, T right) {
     const auto x = static_cast<double>(left), y = static_cast<double>(right);
     return x == y || (std::isfinite(y) && std::abs(x - y) <= atol + rtol * std::abs(y)) ||

@@ -224,7 +224,7 @@ template <class T> Real<T> embedding(const Index& index, const Tensor<T>& weight
 }
 
 const Op cumsum_op{"cumsum", "y_i = Σ x_j over j <= i", "dx_i = Σ dy_j over j >= i", "(…, n, …) → the same"};
-template <class T> Tensor<T> cumsum(const Tensor<T>& x, int axis) {
+template <class T> Numeric<T> cumsum(const Tensor<T>& x, int axis) {
   axis = normalize_axis("cumsum", axis, x.shape());
   Buffer<T> y(x.shape(), "cumsum");
   const std::array<Strides, 2> strides{row_major(x.shape()), x.strides()};
@@ -243,7 +243,7 @@ template <class T> Tensor<T> cumsum(const Tensor<T>& x, int axis) {
 }
 
 const Op topk_op{"topk", "y = the k largest of x", "dx = scatter_add(0, indices, dy)", "(…, n, …) → (…, k, …)"};
-template <std::floating_point T> TopK<T> topk(const Tensor<T>& x, std::int64_t k, int axis) {
+template <class T> Real<T, TopK<T>> topk(const Tensor<T>& x, std::int64_t k, int axis) {
   axis = normalize_axis("topk", axis, x.shape());
   const std::int64_t n = x.shape()[axis];
   require<ValueError>(k >= 0 && k <= n, "topk: k {} along axis {} of shape {}; it must be in 0 to {}", k, axis,

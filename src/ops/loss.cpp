@@ -65,9 +65,8 @@ const Op cross_entropy_backward_op{
     "cross_entropy_backward", "dx = dy (softmax(x) - q), 0 where ignored",
     "for u arriving: dx = softmax_backward(softmax(x), u dy), d(dy) = Σ u (softmax(x) - q)",
     "x (…, C), dy () or (…) → (…, C)"};
-template <class T>
-Tensor<T> cross_entropy_backward(const Tensor<T>& logits, const Tensor<T>& dy, const Targets& t,
-                                 const CrossEntropyOptions& o) {
+template <class T> Tensor<T> cross_entropy_backward(const Tensor<T>& logits, const Tensor<T>& dy, const Targets& t,
+                                                    const CrossEntropyOptions& o) {
   const Tensor<T> x = contiguous(detach(logits)), arriving = contiguous(detach(dy));
   const Tensor<std::int64_t> index = contiguous(t.index);
   const Tensor<bool> ignored = contiguous(t.ignored);

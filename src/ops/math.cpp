@@ -74,17 +74,29 @@ template <class T> Real<T> cos(const Tensor<T>& x) {
   return record(cos_op, map<T>("cos", x, [](T v) { return std::cos(v); }), wrt(x, pullback, x));
 }
 
+// tanh(x/2) is σ(x) - σ(-x) without the subtraction.
+const Op sigmoid_backward_op{"sigmoid_backward", "dx = dy σ(x) σ(-x)",
+                             "for u arriving: d(dy) = u σ(x) σ(-x), dx = -u dy σ(x) σ(-x) tanh(x/2)", "elementwise"};
+template <class T> Tensor<T> sigmoid_backward(const Tensor<T>& x, const Tensor<T>& dy) {
+  const Tensor<T> at = detach(x);
+  auto dx = detach(dy) * (sigmoid(at) * sigmoid(-at));
+  const auto into_dy = [](const auto& u, const auto& value) { return sigmoid_backward(value, u); };
+  const auto into_x = [](const auto& u, const auto& value, const auto& arrived) {
+    return -(sigmoid_backward(value, u * arrived) * tanh(value * 0.5));
+  };
+  return record(sigmoid_backward_op, std::move(dx), wrt(dy, into_dy, x), wrt(x, into_x, x, dy));
+}
+
 const Op tanh_op{"tanh", "y = tanh(x)", "dx = dy 4 σ(2x) σ(-2x) = dy (1 - y²)", "elementwise"};
 template <class T> Real<T> tanh(const Tensor<T>& x) {
-  const auto pullback = [](const auto& dy, const auto& at) { return dy * (sigmoid(at * 2) * sigmoid(at * -2) * 4); };
+  const auto pullback = [](const auto& dy, const auto& at) { return sigmoid_backward(at * 2, dy * 4); };
   return record(tanh_op, map_runs("tanh", x, kernels::tanh_n<T>), wrt(x, pullback, x));
 }
 
 const Op sigmoid_op{"sigmoid", "y = σ(x) = 1 / (1 + exp(-x))", "dx = dy σ(x) σ(-x)", "elementwise"};
 template <class T> Real<T> sigmoid(const Tensor<T>& x) {
-  const auto y = map_runs("sigmoid", x, kernels::sigmoid_n<T>);
-  const auto pullback = [](const auto& dy, const auto& result, const auto& at) { return dy * (result * sigmoid(-at)); };
-  return record(sigmoid_op, y, wrt(x, pullback, y, x));
+  const auto pullback = [](const auto& dy, const auto& at) { return sigmoid_backward(at, dy); };
+  return record(sigmoid_op, map_runs("sigmoid", x, kernels::sigmoid_n<T>), wrt(x, pullback, x));
 }
 
 // x² = square + low exactly, so that no rounding of the exponent is multiplied by its size.
@@ -145,11 +157,10 @@ struct SiluGate {
   template <class N> static N curvature(const N& x) { return x * 0; }
 };
 struct TanhGate {  // v = 2 √(2/π) (x + 0.044715 x³)
-  template <class N>
-  using Constant =
+  template <class N> using Constant =
       typename std::conditional_t<std::is_arithmetic_v<N>, std::type_identity<N>, std::type_identity<double>>::type;
-  template <class N>
-  static constexpr auto scale = 2 * std::numbers::sqrt2_v<Constant<N>>* std::numbers::inv_sqrtpi_v<Constant<N>>;
+  template <class N> static constexpr auto scale =
+      2 * std::numbers::sqrt2_v<Constant<N>>* std::numbers::inv_sqrtpi_v<Constant<N>>;
   template <class N> static constexpr auto cubic = static_cast<Constant<N>>(0.044715L);
   template <class N> static N value(const N& x) { return x * (x * x * cubic<N> + 1) * scale<N>; }
   template <class N> static N slope(const N& x) { return (x * x * (3 * cubic<N>)+1) * scale<N>; }
@@ -196,14 +207,17 @@ template <class Gate, class T> Tensor<T> gate_backward(const Tensor<T>& x, const
       for (std::int64_t i = 0; i < size; ++i) {
         const double t = smaller[i], step = t * (1 - t) * low[i];
         const double s = (gate[i] < 0 ? t : 1 - t) + step, rest = (gate[i] < 0 ? 1 - t : t) - step;
-        out[start + i] =
-            static_cast<T>(static_cast<double>(arriving[start + i]) * (s * (1 + at[i] * rest * Gate::slope(at[i]))));
+        const double rise = 1 + at[i] * rest * Gate::slope(at[i]);
+        // Where σ is below the normal numbers its digits are kept by a detour through e^(v + 400).
+        const double slope =
+            gate[i] > -650 ? s * rise : std::exp(gate[i] + 400) * (1 + low[i]) * rise * std::exp(-400.0);
+        out[start + i] = static_cast<T>(static_cast<double>(arriving[start + i]) * slope);
       }
     }
   };
   const auto into_dy = [](const auto& u, const auto& value) { return gate_backward<Gate>(value, u); };
   const auto into_x = [](const auto& u, const auto& value, const auto& arrived) {
-    const auto near = clamp(value, -40, 40), v = Gate::value(near), slope = Gate::slope(near);
+    const auto near = clamp(value, -1000, 1000), v = Gate::value(near), slope = Gate::slope(near);
     const auto s = sigmoid(v), rest = sigmoid(-v);
     return u * arrived * (s * rest * (slope * 2 + near * (slope * slope * (rest - s) + Gate::curvature(near))));
   };
@@ -237,10 +251,10 @@ template <class T> Real<T> clamp(const Tensor<T>& x, std::type_identity_t<T> low
   return record(clamp_op, std::move(y), wrt(x, pullback, x));
 }
 
-template <class T> Tensor<bool> isnan(const Tensor<T>& x) {
+template <class T> Real<T, Tensor<bool>> isnan(const Tensor<T>& x) {
   return map<bool>("isnan", x, [](T v) { return v != v; });
 }
-template <class T> Tensor<bool> isfinite(const Tensor<T>& x) {
+template <class T> Real<T, Tensor<bool>> isfinite(const Tensor<T>& x) {
   return map<bool>("isfinite", x, [](T v) { return v - v == 0; });
 }
 

@@ -60,9 +60,9 @@ Tensor<T> forward(const char* op, const Tensor<T>& x, const Tensor<T>& weight, c
 struct Asked {
   bool x, weight, bias;
 };
-template <bool centred, class T>
-std::vector<Tensor<T>> backward(const char* op, const Tensor<T>& x, const Tensor<T>& weight, const Tensor<T>& arriving,
-                                double eps, Asked asked) {
+template <bool centred, class T> std::vector<Tensor<T>> backward(const char* op, const Tensor<T>& x,
+                                                                 const Tensor<T>& weight, const Tensor<T>& arriving,
+                                                                 double eps, Asked asked) {
   const Tensor<T> from = contiguous(detach(x)), dy = contiguous(detach(arriving)), w = contiguous(detach(weight));
   const T* w_row = is_there(weight) ? w.data() : nullptr;
   constexpr std::int64_t group = 64;
@@ -115,9 +115,8 @@ template <bool centred, class T> Tensor<T> normalised(const Tensor<T>& x, double
     return rms_norm(x, {}, eps);
 }
 
-template <bool centred, class T>
-Tensor<T> norm_backward(const Tensor<T>& x, const Tensor<T>& w, const Tensor<T>& dy, double eps,
-                        std::optional<Tensor<T>> found = {}) {
+template <bool centred, class T> Tensor<T> norm_backward(const Tensor<T>& x, const Tensor<T>& w, const Tensor<T>& dy,
+                                                         double eps, std::optional<Tensor<T>> found = {}) {
   const Op& op = centred ? layer_norm_backward_op : rms_norm_backward_op;
   const Tensor<T> dx = found ? *found : backward<centred>(op.name, x, w, dy, eps, {true, false, false})[0];
   const auto P = [eps](const Tensor<T>& at, const Tensor<T>& u) {
@@ -172,9 +171,8 @@ Tensor<T> norm(const Op& op, const Tensor<T>& x, const Maybe<T>& weight, const M
 const Op layer_norm_op{"layer_norm", "y = x̂ w + b, x̂ = (x - mean x) / √(var x + ε)",
                        "dx = (g - mean g - x̂ mean(g x̂)) / √(var x + ε) with g = dy w, dw = Σ dy x̂, db = Σ dy",
                        "x (…, n), w (n), b (n) → (…, n)"};
-template <class T>
-Real<T> layer_norm(const Tensor<T>& x, const std::type_identity_t<Maybe<T>>& weight,
-                   const std::type_identity_t<Maybe<T>>& bias, double eps) {
+template <class T> Real<T> layer_norm(const Tensor<T>& x, const std::type_identity_t<Maybe<T>>& weight,
+                                      const std::type_identity_t<Maybe<T>>& bias, double eps) {
   return norm<true>(layer_norm_op, x, weight, bias, eps);
 }
 

@@ -194,10 +194,10 @@ Tensor<std::int64_t> best_index(const char* op, const Tensor<T>& x, int axis, bo
 
 }  // namespace
 
-template <class T> Tensor<std::int64_t> argmax(const Tensor<T>& x, int axis, bool keepdims) {
+template <class T> Numeric<T, Tensor<std::int64_t>> argmax(const Tensor<T>& x, int axis, bool keepdims) {
   return best_index("argmax", x, axis, keepdims, [](T v, T best) { return v > best; });
 }
-template <class T> Tensor<std::int64_t> argmin(const Tensor<T>& x, int axis, bool keepdims) {
+template <class T> Numeric<T, Tensor<std::int64_t>> argmin(const Tensor<T>& x, int axis, bool keepdims) {
   return best_index("argmin", x, axis, keepdims, [](T v, T best) { return v < best; });
 }
 

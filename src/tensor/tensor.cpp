@@ -45,6 +45,8 @@ Storage* new_storage(const char* op, const Shape& shape, std::int64_t numel, std
 }
 
 Header* new_header() {
+  if (copy_hook != nullptr) [[unlikely]]
+    copy_hook(nullptr, nullptr);
   auto* header = new (allocate(sizeof(Header))) Header;
   header->id = next_id();
   return header;
@@ -228,6 +230,14 @@ Tensor<E> arange(std::type_identity_t<E> start, std::type_identity_t<E> stop, st
   return out;
 }
 
+template <std::floating_point E> Tensor<E> linspace(E start, std::type_identity_t<E> stop, std::int64_t count) {
+  Buffer<E> out({count}, "linspace");
+  const double first = static_cast<double>(start),
+               step = (static_cast<double>(stop) - first) / std::max(1.0, double(count - 1));
+  for (std::int64_t i = 0; i < count; ++i) out[i] = i > 0 && i == count - 1 ? stop : E(double(i) * step + first);
+  return out;
+}
+
 template <class E> Tensor<E> eye(std::int64_t n) {
   Buffer<E> out({n, n}, "eye");
   std::fill_n(out.data(), out.numel(), E{});
@@ -255,6 +265,8 @@ template <class E> Tensor<E> from_vector(const std::vector<E>& values, const Sha
   template Tensor<E> eye<E>(std::int64_t);                                        \
   template Tensor<E> from_vector<E>(const std::vector<E>&, const Shape&);
 TAPEHEAD_ELEMENTS(TAPEHEAD_TENSOR)
+template Tensor<float> linspace<float>(float, float, std::int64_t);
+template Tensor<double> linspace<double>(double, double, std::int64_t);
 template Tensor<float> arange<float>(float, float, float);
 template Tensor<double> arange<double>(double, double, double);
 template Tensor<std::int64_t> arange<std::int64_t>(std::int64_t, std::int64_t, std::int64_t);

@@ -84,9 +84,8 @@ struct Gradients3 {
   std::optional<Tensor<double>> d_bias, d_sinks;
 };
 
-template <class F>
-Gradients3 by_tape(const Tensor<double>& Q, const Tensor<double>& K, const Tensor<double>& V, const Tensor<double>& dO,
-                   const AttentionOptions<double>& options, const F& f) {
+template <class F> Gradients3 by_tape(const Tensor<double>& Q, const Tensor<double>& K, const Tensor<double>& V,
+                                      const Tensor<double>& dO, const AttentionOptions<double>& options, const F& f) {
   Tape<double> tape;
   tape.watch({Q, K, V});
   if (options.bias) tape.watch(*options.bias);

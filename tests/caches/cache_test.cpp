@@ -37,9 +37,9 @@ std::vector<std::vector<std::int64_t>> splits(std::int64_t n) {
 }
 
 // Appends and decodes chunk by chunk; the outputs, put together again.
-template <class Cache, class T>
-Tensor<T> decoded(Cache cache, const std::vector<std::int64_t>& chunks, const Tensor<T>& q, const Tensor<T>& k,
-                  const Tensor<T>& v, const AttentionOptions<T>& options = {}) {
+template <class Cache, class T> Tensor<T> decoded(Cache cache, const std::vector<std::int64_t>& chunks,
+                                                  const Tensor<T>& q, const Tensor<T>& k, const Tensor<T>& v,
+                                                  const AttentionOptions<T>& options = {}) {
   std::vector<Tensor<T>> out;
   std::int64_t at = 0;
   for (std::int64_t n : chunks) {

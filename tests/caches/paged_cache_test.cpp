@@ -122,7 +122,7 @@ TEST_CASE("PagedKVCache: errors") {
   CHECK(message<GradientError>([&] { cache.append(a, rows, rows); }) != "[nothing was thrown]"sv);
   CHECK(message<ShapeError>([&] { PagedKVCache<float>({.blocks = 2, .block_size = 0, .key_width = 3}); }) ==
         "PagedKVCache: 2 blocks of 0 tokens, 1 heads, keys of width 3, values of width 3; each must be 1 or "
-        "more (blocks 0 or more)"sv);
+        "more (blocks and widths 0 or more)"sv);
   check_invariants(cache);
 }
 

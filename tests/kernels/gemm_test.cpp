@@ -29,9 +29,8 @@ namespace {
 /// Checks C (+)= A B against plain loops in double (for double itself: in long double, where that is wider),
 /// within the bound that gemm.hpp states, and that nothing beside C was written. `shift` moves all three off
 /// alignment.
-template <class T>
-void check(int64_t m, int64_t n, int64_t k, Layout a = Layout::rows, Layout b = Layout::rows, bool accumulate = false,
-           int64_t shift = 0) {
+template <class T> void check(int64_t m, int64_t n, int64_t k, Layout a = Layout::rows, Layout b = Layout::rows,
+                              bool accumulate = false, int64_t shift = 0) {
   CAPTURE(m);
   CAPTURE(n);
   CAPTURE(k);

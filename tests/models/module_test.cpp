@@ -2,6 +2,7 @@
 #include "tapehead/models/module.hpp"
 
 #include <cmath>
+#include <memory>
 #include <set>
 #include <string>
 #include <thread>
@@ -48,6 +49,17 @@ struct Holds : nn::Module<Holds, double> {
     for (std::size_t i = 0; i < scales.size(); ++i) visit("scales." + std::to_string(i), scales[i]);
     visit("last", last);
   }
+};
+
+// A module that another one holds by a pointer.
+struct HoldsPointer : nn::Module<HoldsPointer, double> {
+  std::shared_ptr<Scaled<double>> inner = std::make_shared<Scaled<double>>();
+  Tensor<double> own{5};
+  Tensor<double> operator()(const Tensor<double>& x) const {
+    const Tensor<double> w = inner->weight;
+    return own * (w * x);
+  }
+  template <class F> void members(F&& visit) { visit("inner", *inner), visit("own", own); }
 };
 
 // One tensor under two names: one member that is visited twice, two members, and members of inner modules.
@@ -191,6 +203,16 @@ TEST_CASE("module: a snapshot taken while a tape watches leaves the step to the 
   SGD<double>{.lr = 1}.step(model, tape.backward(y));
   CHECK(model.weight.item() == -1);
   CHECK(snapshot.weight.item() == 2);
+}
+
+TEST_CASE("module: what a module holds by a pointer stays shared, and keeps its gradient after a copy") {
+  const HoldsPointer original;
+  Tape<double> tape;
+  tape.watch(original.parameters());
+  const HoldsPointer copy = original;
+  const auto grad = tape.backward(sum(original(Tensor<double>{3})));
+  CHECK((grad[original.inner->weight].item() == 15 && grad[original.own].item() == 6));
+  CHECK((copy.inner == original.inner && copy.own.id() != original.own.id()));
 }
 
 TEST_CASE("module: a copy that is interrupted or made by hand leaves no trace") {

@@ -143,3 +143,23 @@ TEST_CASE("round: no tape records it") {
   tape.watch(x);
   CHECK(!tape.knows(round(x, 1)));
 }
+
+TEST_CASE_TEMPLATE("math: second derivatives keep their digits, near 0 and in the tails", T, float, double) {
+  const auto second = [](auto f, T at) {
+    return gradient([&](const Tensor<T>& v) { return gradient([&](const Tensor<T>& x) { return f(x); }, v); },
+                    scalar(at))
+        .item();
+  };
+  const auto near = [](T got, double exact) { return std::abs(static_cast<double>(got) / exact - 1) < 1e-5; };
+  const T tiny = T(1e-8);
+  CHECK(near(second([](const auto& x) { return tanh(x); }, tiny), -2e-8));
+  CHECK(near(second([](const auto& x) { return sigmoid(x); }, tiny), -1.25e-9));
+  CHECK(near(second([](const auto& x) { return silu(x); }, T(60)), -5.0787817e-25));
+  CHECK(near(second([](const auto& x) { return silu(x); }, T(-60)), -5.0787817e-25));
+}
+
+TEST_CASE("linspace: both ends, as numpy.linspace") {
+  CHECK(equal(linspace(0.0, 1, 5), Tensor<double>{0, 0.25, 0.5, 0.75, 1}));
+  CHECK((linspace(0.1f, 0.7f, 4).at({3}) == 0.7f && equal(linspace(2.0, 3, 1), Tensor<double>{2})));
+  CHECK(linspace(0.0, 1, 0).shape() == Shape{0});
+}

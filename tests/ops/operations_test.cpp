@@ -34,9 +34,8 @@ template <class T> std::vector<Tensor<T>> inputs(const Operation& op) {
 }
 
 // The result and the gradients of all inputs, for a fixed dy.
-template <class T>
-std::vector<Tensor<T>> run(const Operation::Function<T>& f, const std::vector<Tensor<T>>& x,
-                           const Tensor<T>* arriving = nullptr) {
+template <class T> std::vector<Tensor<T>> run(const Operation::Function<T>& f, const std::vector<Tensor<T>>& x,
+                                              const Tensor<T>* arriving = nullptr) {
   Tape<T> tape;
   tape.watch(x);
   const Tensor<T> y = f(x);

@@ -49,9 +49,8 @@ template <class T> struct Attention {
 /// (…, Lq, d_k), K (…, Lk, d_k), V (…, Lk, d_v), with any leading axes, which broadcast. Throws ShapeError where
 /// these do not fit, and ValueError for a dropout_p outside 0 … 1 or without a generator or mask. Vaswani et
 /// al., "Attention Is All You Need" (2017), section 3.2.1.
-template <std::floating_point T>
-Attention<T> attention(const Tensor<T>& Q, const Tensor<T>& K, const Tensor<T>& V,
-                       const AttentionOptions<std::type_identity_t<T>>& options = {});
+template <std::floating_point T> Attention<T> attention(const Tensor<T>& Q, const Tensor<T>& K, const Tensor<T>& V,
+                                                        const AttentionOptions<std::type_identity_t<T>>& options = {});
 
 /// The gradients of attention_backward and the steps between, in the chapter's letters: S are the scaled
 /// scores, A the weights, O the output.

@@ -40,9 +40,9 @@ template <class T> Tensor<T> masked(const Tensor<T>& scores, const Tensor<bool>&
 
 /// softmax(Q Kᵀ / √d_k) V. Q is (…, Lq, d_k), K (…, Lk, d_k), V (…, Lk, d_v); the mask broadcasts to
 /// (…, Lq, Lk). With d_k = 0 all scores are 0, and nothing is divided.
-template <class T>
-Tensor<T> attention(const Tensor<T>& Q, const Tensor<T>& K, const Tensor<T>& V,
-                    const std::optional<Tensor<bool>>& mask = {}, EmptyRows empty = EmptyRows::zero) {
+template <class T> Tensor<T> attention(const Tensor<T>& Q, const Tensor<T>& K, const Tensor<T>& V,
+                                       const std::optional<Tensor<bool>>& mask = {},
+                                       EmptyRows empty = EmptyRows::zero) {
   const double d_k = static_cast<double>(Q.size(-1));
   Tensor<T> S = composed::matmul(Q, mT(K)) / scalar(static_cast<T>(d_k > 0 ? std::sqrt(d_k) : 1));
   if (mask) S = composed::masked(S, *mask);

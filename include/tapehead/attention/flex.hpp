@@ -86,9 +86,8 @@ template <class T> struct FlexFunctions {
   // score function captured a tensor that a tape knows: one score is asked for ahead, if there is any.
   void check(std::int64_t B, std::int64_t H, std::int64_t Lq, std::int64_t Lk) const;
 };
-template <class T>
-Flash<T> flex_run(const Tensor<T>& q, const Tensor<T>& k, const Tensor<T>& v, FlexFunctions<T> functions,
-                  const AttentionOptions<T>& options);
+template <class T> Flash<T> flex_run(const Tensor<T>& q, const Tensor<T>& k, const Tensor<T>& v,
+                                     FlexFunctions<T> functions, const AttentionOptions<T>& options);
 
 }  // namespace detail
 

@@ -14,8 +14,7 @@ namespace tapehead {
 /// query without keys gives zeros. Differentiable to any order. Throws ShapeError where the shapes do not fit, or
 /// causal where there are not as many queries as keys; ValueError where chunk < 1, or where all weights of a query
 /// underflow although each row is scaled. Katharopoulos, Vyas, Pappas, Fleuret, "Transformers are RNNs" (2020).
-template <std::floating_point T>
-Tensor<T> linear_attention(const Tensor<T>& Q, const Tensor<T>& K, const Tensor<T>& V, bool causal = false,
-                           std::int64_t chunk = 64);
+template <std::floating_point T> Tensor<T> linear_attention(const Tensor<T>& Q, const Tensor<T>& K, const Tensor<T>& V,
+                                                            bool causal = false, std::int64_t chunk = 64);
 
 }  // namespace tapehead

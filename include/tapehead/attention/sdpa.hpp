@@ -81,9 +81,8 @@ class sdpa_kernel {
 };
 
 /// The decision as a table: each backend, whether it can serve this call, why not, and which would run.
-template <std::floating_point T>
-std::string explain_sdpa(const Tensor<T>& q, const Tensor<T>& k, const Tensor<T>& v,
-                         const SdpaOptions<std::type_identity_t<T>>& options = {});
+template <std::floating_point T> std::string explain_sdpa(const Tensor<T>& q, const Tensor<T>& k, const Tensor<T>& v,
+                                                          const SdpaOptions<std::type_identity_t<T>>& options = {});
 
 /// The backend that the last call on this thread ran; nothing before the first.
 std::optional<Backend> last_sdpa_backend();

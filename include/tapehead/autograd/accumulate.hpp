@@ -7,7 +7,7 @@
 namespace tapehead {
 
 /// a + b, broadcasting. int64 wraps around.
-template <class T> Tensor<T> add(const Tensor<T>& a, const Tensor<T>& b);
+template <class T> Numeric<T> add(const Tensor<T>& a, const Tensor<T>& b);
 
 /// x summed over the axes along which `shape` broadcasts to x's shape. float accumulates in double. Throws ShapeError
 /// where `shape` does not broadcast to x's.

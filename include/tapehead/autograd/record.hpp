@@ -91,8 +91,7 @@ Tensor<T> record_all(const Op& op, Tensor<T> out, const std::vector<Tensor<T>>& 
   detail::tell(detail::TapeEvent::recorded, &op);
   return out;
 }
-template <class T, class F>
-Tensor<T> record_all(const Op&& op, Tensor<T>, const std::vector<Tensor<T>>&,
-                     const F&) = delete;  // make op static
+template <class T, class F> Tensor<T> record_all(const Op&& op, Tensor<T>, const std::vector<Tensor<T>>&,
+                                                 const F&) = delete;  // make op static
 
 }  // namespace tapehead

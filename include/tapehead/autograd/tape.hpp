@@ -138,6 +138,8 @@ template <class T> class Gradients {
 
 /// The record of a computation, for float or double tensors. Lives in a scope, on the thread that made it.
 template <class T> class Tape {
+  static_assert(std::is_floating_point_v<T>, "a tape records float or double");
+
  public:
   Tape();
   ~Tape();

@@ -58,9 +58,8 @@ template <std::floating_point T> class KVCache {
 /// or a multiple of it (grouped queries); the result is (…, n, value_width). Equal to those rows of attention
 /// over the whole sequence. A mask or bias broadcasts to (…, n, length). Throws ShapeError where q does not
 /// fit, ValueError where n is more than is held.
-template <std::floating_point T>
-Tensor<T> decode(const Tensor<T>& q, const KVCache<T>& cache,
-                 const AttentionOptions<std::type_identity_t<T>>& options = {});
+template <std::floating_point T> Tensor<T> decode(const Tensor<T>& q, const KVCache<T>& cache,
+                                                  const AttentionOptions<std::type_identity_t<T>>& options = {});
 
 /// A cache for attention to the last `window` tokens, the current one counted: memory for at most twice the
 /// window (or one chunk behind a window, if that is more), however many tokens go through it.
@@ -91,8 +90,7 @@ template <std::floating_point T> class SlidingKVCache {
 /// The same for a window: q are the last n tokens, of one append. Equal to attention over the whole sequence
 /// under sliding_window_mask(length, window). Throws ValueError where keys that q should see have been
 /// dropped.
-template <std::floating_point T>
-Tensor<T> decode(const Tensor<T>& q, const SlidingKVCache<T>& cache,
-                 const AttentionOptions<std::type_identity_t<T>>& options = {});
+template <std::floating_point T> Tensor<T> decode(const Tensor<T>& q, const SlidingKVCache<T>& cache,
+                                                  const AttentionOptions<std::type_identity_t<T>>& options = {});
 
 }  // namespace tapehead

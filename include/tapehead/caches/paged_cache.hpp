@@ -102,8 +102,8 @@ template <std::floating_point T> class PagedKVCache {
 /// Attention of the last n tokens of a sequence, whose keys and values have been appended, to all up to each
 /// of them: causal, the last query at the last key. q is (Hq, n, key_width), Hq a multiple of the cache's
 /// heads; the result is (Hq, n, value_width). As decode() on a KVCache, and equal to it.
-template <std::floating_point T>
-Tensor<T> decode(const Tensor<T>& q, const PagedKVCache<T>& cache, std::int64_t sequence,
-                 const AttentionOptions<std::type_identity_t<T>>& options = {});
+template <std::floating_point T> Tensor<T> decode(const Tensor<T>& q, const PagedKVCache<T>& cache,
+                                                  std::int64_t sequence,
+                                                  const AttentionOptions<std::type_identity_t<T>>& options = {});
 
 }  // namespace tapehead

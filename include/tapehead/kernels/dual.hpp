@@ -15,8 +15,8 @@ template <class T, int N> struct Dual {
   T d[N > 0 ? N : 1] = {};
 
   Dual() = default;
-  template <class Number, class = std::enable_if_t<std::is_arithmetic_v<Number>>>
-  Dual(Number value) : v(static_cast<T>(value)) {}
+  template <class Number, class = std::enable_if_t<std::is_arithmetic_v<Number>>> Dual(Number value)
+      : v(static_cast<T>(value)) {}
 
   /// f(v), and by the chain rule f'(v) times each partial.
   Dual chain(T value, T slope) const {

@@ -28,14 +28,13 @@ template <class M> void set_implementation(M& model, const std::string& name) {
 
 /// attention(Q, K, V, options).out by the implementation asked for. Throws ValueError, with the reason, where that
 /// one cannot serve the call.
-template <std::floating_point T>
-Tensor<T> attend(Implementation how, const Tensor<T>& Q, const Tensor<T>& K, const Tensor<T>& V,
-                 const AttentionOptions<std::type_identity_t<T>>& options);
+template <std::floating_point T> Tensor<T> attend(Implementation how, const Tensor<T>& Q, const Tensor<T>& K,
+                                                  const Tensor<T>& V,
+                                                  const AttentionOptions<std::type_identity_t<T>>& options);
 
 /// The same for queries, keys and values side by side, (…, Hq + 2 Hkv, L, d).
-template <std::floating_point T>
-Tensor<T> attend_packed(Implementation how, const Tensor<T>& qkv, std::int64_t heads,
-                        const AttentionOptions<std::type_identity_t<T>>& options);
+template <std::floating_point T> Tensor<T> attend_packed(Implementation how, const Tensor<T>& qkv, std::int64_t heads,
+                                                         const AttentionOptions<std::type_identity_t<T>>& options);
 
 /// (…, L, heads · d) to (…, heads, L, d), and back.
 template <class T> Tensor<T> split_heads(const Tensor<T>& x, std::int64_t heads);

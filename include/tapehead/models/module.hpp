@@ -43,9 +43,10 @@ template <class T> void load(const std::vector<Parameter<T>>& parameters, const 
 /// What every layer over T shares. `struct Mine : Module<Mine, T>` has `template <class F> void members(F&&
 /// visit)` that calls visit("name", member) for each tensor and each module in it.
 ///
-/// A copy of a module has parameters of its own: elements of its own, which no tape that watches the original
-/// takes for the original's. What is tied in the original is tied in the copy. Moving keeps the parameters. (A module
-/// that defines its own copy constructor and makes new tensors there begins it with Module(), not Module(other).)
+/// A copy of a module has parameters of its own: elements of its own, which no tape that watches the original takes for
+/// the original's. What is tied in the original is tied in the copy. A member that is held by a pointer stays shared, as
+/// the pointer is. Moving keeps the parameters. (A module that defines its own copy constructor and makes new tensors
+/// there begins it with Module(), not Module(other).)
 template <class Self, class T> struct Module {
   bool training = true;
 

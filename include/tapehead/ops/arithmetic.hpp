@@ -10,12 +10,12 @@
 namespace tapehead {
 
 // What the operators call.
-template <class T> Tensor<T> sub(const Tensor<T>& a, const Tensor<T>& b);
-template <class T> Tensor<T> mul(const Tensor<T>& a, const Tensor<T>& b);
+template <class T> Numeric<T> sub(const Tensor<T>& a, const Tensor<T>& b);
+template <class T> Numeric<T> mul(const Tensor<T>& a, const Tensor<T>& b);
 template <class T> Real<T> div(const Tensor<T>& a, const Tensor<T>& b);
-template <class T> Tensor<T> neg(const Tensor<T>& x);
-template <class T> Tensor<T> add(const Tensor<T>& x, std::type_identity_t<T> c);
-template <class T> Tensor<T> mul(const Tensor<T>& x, std::type_identity_t<T> s);
+template <class T> Numeric<T> neg(const Tensor<T>& x);
+template <class T> Numeric<T> add(const Tensor<T>& x, std::type_identity_t<T> c);
+template <class T> Numeric<T> mul(const Tensor<T>& x, std::type_identity_t<T> s);
 template <class T> Real<T> div(const Tensor<T>& x, std::type_identity_t<T> s);
 
 /// The larger (smaller) of two; NaN where either is NaN. A tie splits the gradient in halves.
@@ -29,8 +29,8 @@ template <class T> Real<T> pow(const Tensor<T>& x, std::type_identity_t<T> expon
 // Comparisons give a bool tensor, to be used as a mask; they carry no gradient.
 template <class T> Tensor<bool> eq(const Tensor<T>& a, const Tensor<T>& b);
 template <class T> Tensor<bool> ne(const Tensor<T>& a, const Tensor<T>& b);
-template <class T> Tensor<bool> lt(const Tensor<T>& a, const Tensor<T>& b);
-template <class T> Tensor<bool> le(const Tensor<T>& a, const Tensor<T>& b);
+template <class T> Numeric<T, Tensor<bool>> lt(const Tensor<T>& a, const Tensor<T>& b);
+template <class T> Numeric<T, Tensor<bool>> le(const Tensor<T>& a, const Tensor<T>& b);
 template <class T> Tensor<bool> gt(const Tensor<T>& a, const Tensor<T>& b) { return lt(b, a); }
 template <class T> Tensor<bool> ge(const Tensor<T>& a, const Tensor<T>& b) { return le(b, a); }
 Tensor<bool> operator&(const Tensor<bool>& a, const Tensor<bool>& b);
@@ -41,28 +41,22 @@ Tensor<bool> operator~(const Tensor<bool>& x);
 template <class E> bool equal(const Tensor<E>& a, const Tensor<E>& b);
 /// Whether |a - b| <= atol + rtol |b| everywhere, shapes broadcasting, as numpy.allclose: infinities are close only to
 /// themselves, and NaN is close to nothing, or to NaN with equal_nan.
-template <std::floating_point T>
-bool allclose(const Tensor<T>& a, const Tensor<T>& b, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false);
+template <class T> Real<T, bool> allclose(const Tensor<T>& a, const Tensor<T>& b, double rtol = 1e-5,
+                                          double atol = 1e-8, bool equal_nan = false);
 
 /// The same values as another element type; bool becomes 0 and 1. Throws GradientError for a float or double
 /// tensor that a tape knows (its gradient would be lost: detach it first). Throws ValueError where a value
 /// does not fit an int64.
 template <class To, class From> Tensor<To> to(const Tensor<From>& x);
 
-namespace detail {
-// A number that can stand beside elements of type T: any for float and double, whole ones for int64 and bool.
-template <class N, class T>
-concept Scalar = Number<N> &&(std::is_floating_point_v<T> || std::is_integral_v<N>);
-}  // namespace detail
-
 // NAME for two tensors, and for a number on the right or on the left; tensors of two element types are refused.
 #define TAPEHEAD_NUMBERS(RESULT, NAME, RIGHT, LEFT)                                                 \
-  template <class T, detail::Scalar<T> N> RESULT NAME(const Tensor<T>& a, N number) {               \
-    const T c = static_cast<T>(number);                                                             \
+  template <class T, Number N> RESULT NAME(const Tensor<T>& a, N number) {                          \
+    const T c = detail::as<T>(number);                                                              \
     return RIGHT;                                                                                   \
   }                                                                                                 \
-  template <class T, detail::Scalar<T> N> RESULT NAME(N number, const Tensor<T>& a) {               \
-    const T c = static_cast<T>(number);                                                             \
+  template <class T, Number N> RESULT NAME(N number, const Tensor<T>& a) {                          \
+    const T c = detail::as<T>(number);                                                              \
     return LEFT;                                                                                    \
   }                                                                                                 \
   template <class T, class U>                                                                       \
@@ -88,8 +82,8 @@ TAPEHEAD_NUMBERS(Real<T>, minimum, minimum(a, scalar<T>(c)), minimum(a, scalar<T
 #undef TAPEHEAD_OPERATOR
 #undef TAPEHEAD_NUMBERS
 template <class T> Tensor<T> operator-(const Tensor<T>& x) { return neg(x); }
-template <class T, detail::Scalar<T> N> Real<T> pow(N base, const Tensor<T>& exponent) {
-  return pow(scalar<T>(static_cast<T>(base)), exponent);
+template <class T, Number N> Real<T> pow(N base, const Tensor<T>& exponent) {
+  return pow(scalar<T>(detail::as<T>(base)), exponent);
 }
 
 }  // namespace tapehead

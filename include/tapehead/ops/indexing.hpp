@@ -26,7 +26,7 @@ Real<T> index_add(const Tensor<T>& x, int axis, const Tensor<std::int64_t>& inde
 template <class T> Real<T> embedding(const Tensor<std::int64_t>& index, const Tensor<T>& weight);
 
 /// Sums of the elements up to and including each position of an axis; float accumulates in double.
-template <class T> Tensor<T> cumsum(const Tensor<T>& x, int axis);
+template <class T> Numeric<T> cumsum(const Tensor<T>& x, int axis);
 
 template <class T> struct TopK {
   Tensor<T> values;              ///< from the largest down
@@ -34,7 +34,7 @@ template <class T> struct TopK {
 };
 /// The k largest along an axis, without sorting the rest. Among equals the first comes first; NaN counts as
 /// largest. Throws ValueError where the axis has fewer than k.
-template <std::floating_point T> TopK<T> topk(const Tensor<T>& x, std::int64_t k, int axis = -1);
+template <class T> Real<T, TopK<T>> topk(const Tensor<T>& x, std::int64_t k, int axis = -1);
 
 /// 1 at each index and 0 elsewhere, along a new last axis of `classes`.
 template <class E = std::int64_t> Tensor<E> one_hot(const Tensor<std::int64_t>& index, std::int64_t classes);

@@ -16,9 +16,8 @@ struct CrossEntropyOptions {
 /// also where there are more than two axes. The mean runs over the rows that are not ignored: with none left
 /// it is NaN (0 / 0), as in PyTorch, and the gradient 0. Throws ShapeError, and IndexError on a target that
 /// is no class.
-template <class T>
-Real<T> cross_entropy(const Tensor<T>& logits, const Tensor<std::int64_t>& target,
-                      const CrossEntropyOptions& options = {});
+template <class T> Real<T> cross_entropy(const Tensor<T>& logits, const Tensor<std::int64_t>& target,
+                                         const CrossEntropyOptions& options = {});
 
 /// (x - target)². Throws ShapeError unless the shapes are equal: (n, 1) against (n,) would broadcast to n × n
 /// pairs.

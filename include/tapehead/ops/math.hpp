@@ -30,8 +30,8 @@ template <class T> Real<T> silu(const Tensor<T>& x);
 template <class T> Real<T> clamp(const Tensor<T>& x, std::type_identity_t<T> low, std::type_identity_t<T> high);
 
 /// Which elements are NaN; which are neither NaN nor infinite.
-template <class T> Tensor<bool> isnan(const Tensor<T>& x);
-template <class T> Tensor<bool> isfinite(const Tensor<T>& x);
+template <class T> Real<T, Tensor<bool>> isnan(const Tensor<T>& x);
+template <class T> Real<T, Tensor<bool>> isfinite(const Tensor<T>& x);
 
 /// x rounded to so many decimals (negative: to tens, hundreds, …) as np.round does: x · 10^decimals goes to
 /// the nearest integer, halves to the even one. Where that product overflows, x has no such decimals and

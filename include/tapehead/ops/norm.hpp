@@ -17,8 +17,8 @@ Real<T> layer_norm(const Tensor<T>& x, const std::type_identity_t<std::optional<
                    const std::type_identity_t<std::optional<Tensor<T>>>& bias = {}, double eps = 1e-5);
 
 /// x / √(mean x² + ε) · weight (Zhang & Sennrich 2019); the weight may be left out.
-template <class T>
-Real<T> rms_norm(const Tensor<T>& x, const std::type_identity_t<std::optional<Tensor<T>>>& weight = {},
-                 double eps = 1e-6);
+template <class T> Real<T> rms_norm(const Tensor<T>& x,
+                                    const std::type_identity_t<std::optional<Tensor<T>>>& weight = {},
+                                    double eps = 1e-6);
 
 }  // namespace tapehead

@@ -29,8 +29,8 @@ template <class T> Real<T> norm(const Tensor<T>& x, const Axes& axes = {}, bool 
 
 /// The index of the first largest (smallest) element along an axis; the first NaN comes before every number. ShapeError
 /// on an empty axis.
-template <class T> Tensor<std::int64_t> argmax(const Tensor<T>& x, int axis = -1, bool keepdims = false);
-template <class T> Tensor<std::int64_t> argmin(const Tensor<T>& x, int axis = -1, bool keepdims = false);
+template <class T> Numeric<T, Tensor<std::int64_t>> argmax(const Tensor<T>& x, int axis = -1, bool keepdims = false);
+template <class T> Numeric<T, Tensor<std::int64_t>> argmin(const Tensor<T>& x, int axis = -1, bool keepdims = false);
 
 /// Of bool: how many elements are true, and what part of them; whether any is, and whether all are. So the accuracy of
 /// a classifier is mean(argmax(logits) == target).

@@ -6,15 +6,28 @@
 namespace tapehead {
 
 namespace detail {
-template <class T> struct RealTensor {
+template <class T, class R> struct RealResult {
   static_assert(std::is_floating_point_v<T>,
                 "this operation takes Tensor<float> or Tensor<double>: convert with to<float>(x) or to<double>(x)");
-  using type = Tensor<T>;
+  using type = R;
 };
+template <class T, class R> struct NumericResult {
+  static_assert(!std::is_same_v<T, bool>,
+                "this operation takes numbers: convert a mask with to<double>(m) or "
+                "to<std::int64_t>(m), or combine masks with &, | and ~");
+  using type = R;
+};
+/// A number as an element beside others of type T.
+template <class T, Number N> T as(N number) {
+  static_assert(std::is_floating_point_v<T> || std::is_integral_v<N>,
+                "beside a tensor of int64 or bool a number must be whole: convert the tensor with to<double>(x)");
+  return static_cast<T>(number);
+}
 }  // namespace detail
 
-/// Tensor<T> for T = float or double. As a result type it says of an operation that there are no other versions, and
-/// a call with another element type stops at the one line above.
-template <class T> using Real = typename detail::RealTensor<T>::type;
+/// R, where T is float or double. As a result type it says of an operation that there are no other versions, and a call
+/// with another element type stops at the one line above. Numeric is the same for int64 too.
+template <class T, class R = Tensor<T>> using Real = typename detail::RealResult<T, R>::type;
+template <class T, class R = Tensor<T>> using Numeric = typename detail::NumericResult<T, R>::type;
 
 }  // namespace tapehead

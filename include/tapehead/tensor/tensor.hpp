@@ -84,7 +84,8 @@ namespace detail {
 template <class E> using ReadWatch = void (*)(const Tensor<E>&);
 template <class E> inline constinit thread_local ReadWatch<E> read_watch = nullptr;
 // Called, where set, with the address of each tensor that is copied on this thread: gives the header that the copy
-// holds, or null for the tensor's own. A module sets it while it is copied, see models/module.hpp.
+// holds, or null for the tensor's own. A module sets it while it is copied, see models/module.hpp. Called with two
+// nulls when a tensor is made, which ends the copy.
 using CopyHook = const Header* (*)(const Header* header, const void* tensor) noexcept;
 inline constinit thread_local CopyHook copy_hook = nullptr;
 }  // namespace detail
@@ -211,9 +212,8 @@ template <class E> class Tensor<E>::Rows {
 };
 
 // Making tensors. Shapes are written {2, 3}; {} is a zero-dimensional tensor with one element.
-template <class E>
-Tensor<E> full(const Shape& shape, std::type_identity_t<E> value,
-               const char* op = "full");  // op: named in errors
+template <class E> Tensor<E> full(const Shape& shape, std::type_identity_t<E> value,
+                                  const char* op = "full");  // op: named in errors
 template <class E> Tensor<E> zeros(const Shape& shape) { return full<E>(shape, E{}, "zeros"); }
 template <class E> Tensor<E> ones(const Shape& shape) { return full<E>(shape, E{1}, "ones"); }
 template <class E> Tensor<E> zeros_like(const Tensor<E>& x) { return full<E>(x.shape(), E{}); }
@@ -225,6 +225,8 @@ template <class E> Tensor<E> scalar(E value) { return full<E>({}, value); }
 template <class E>
 Tensor<E> arange(std::type_identity_t<E> start, std::type_identity_t<E> stop, std::type_identity_t<E> step = E{1});
 template <class E> Tensor<E> arange(std::type_identity_t<E> stop) { return arange<E>(E{}, stop); }
+/// `count` numbers from start to stop, both included, as np.linspace. Throws ShapeError where count is negative.
+template <std::floating_point E> Tensor<E> linspace(E start, std::type_identity_t<E> stop, std::int64_t count);
 /// The n x n identity, (n, n).
 template <class E> Tensor<E> eye(std::int64_t n);
 /// The values in row-major order. Throws ShapeError when their number is not the shape's, or a size is -1.

@@ -153,7 +153,9 @@ TEST_CASE("fused calls own what their pullbacks need: options may be temporaries
     return AttentionOptions<double>{.mask = document_mask({0, 0, 1, 1}), .bias = bias, .sinks = sinks};
   };
   const auto expected = results(in, {bias, sinks}, [&] { return attention(in.q, in.k, in.v, options()).out; });
-  for (const auto& [name, call] : fused_calls(in.q, in.k, in.v)) {
+  for (const auto& entry : fused_calls(in.q, in.k, in.v)) {
+    const auto& name = entry.first;  // clang 14 captures no structured binding
+    const auto& call = entry.second;
     CAPTURE(name);
     hold(results(in, {bias, sinks},
                  [&, f = &call] {
@@ -193,7 +195,9 @@ TEST_CASE("fused calls: scores of any finite size, values and gradients as eager
   const Tensor<double> q = zeros<double>({1, 1, 1, 1}), k = zeros<double>({1, 1, 2, 1}),
                        v = Tensor<double>{1, 3}.reshape({1, 1, 2, 1});
   for (double level : {1e7, -1e7, -1e9, 1e10, -1e20, 1e300, largest, -largest})
-    for (const auto& [name, call] : fused_calls(q, k, v)) {
+    for (const auto& entry : fused_calls(q, k, v)) {
+      const auto& name = entry.first;
+      const auto& call = entry.second;
       if (name == "qkvpacked") continue;  // its q, k and v have one length
       CAPTURE(name);
       CAPTURE(level);
@@ -218,7 +222,9 @@ TEST_CASE("fused calls: NaN among infinite scores is NaN, in every one of them")
   const Tensor<double> q = zeros<double>({1, 1, 1, 1}), k = zeros<double>({1, 1, 3, 1}),
                        v = Tensor<double>{1, 3, 5}.reshape({1, 1, 3, 1});
   for (const auto& row : {Tensor<double>{{nan, nan, nan}}, {{-inf, nan, -inf}}, {{inf, nan, 0}}, {{nan, inf, 0}}})
-    for (const auto& [name, call] : fused_calls(q, k, v)) {
+    for (const auto& entry : fused_calls(q, k, v)) {
+      const auto& name = entry.first;
+      const auto& call = entry.second;
       if (name == "qkvpacked") continue;
       CAPTURE(name);
       CHECK(std::isnan(call({.bias = row}).item()));

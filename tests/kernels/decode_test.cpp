@@ -70,10 +70,11 @@ template <class T> struct Cache {
 
 TEST_CASE_TEMPLATE("decode: widths, groups, windows, chunks, runs and sinks", T, float, double) {
   for (int64_t length : {1, 5, 512, 513, 1100})
-    for (auto [d, dv] : {std::pair<int64_t, int64_t>{1, 1}, {16, 16}, {7, 19}, {64, 33}})
+    for (const auto& widths : {std::pair<int64_t, int64_t>{1, 1}, {16, 16}, {7, 19}, {64, 33}})
       for (auto [group, queries] : {std::pair<int64_t, int64_t>{1, 1}, {3, 2}, {1, 5}, {7, 1}})
         for (int64_t window : {0, 3})
           for (bool with_sinks : {false, true}) {
+            const int64_t d = widths.first, dv = widths.second;
             if (queries > length) continue;
             Cache<T> cache(2, length, d, dv, length == 513 ? 16 : length);
             std::vector<T> q(static_cast<std::size_t>(2 * group * queries * d)), sinks;

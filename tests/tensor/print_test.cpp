@@ -161,7 +161,6 @@ TEST_CASE("print: options out of range") {
 }
 
 TEST_CASE("print: printing nothing away") {
-  const double inf = std::numeric_limits<double>::infinity();
   CHECK(to_string(Tensor<double>{-0.0, 0, std::nan(""), inf, -inf}) == "[ -0.   0.  nan  inf -inf]"sv);
   CHECK(to_string(Tensor<double>{1e28, 1e-28}) == "[1.e+28 1.e-28]"sv);
   CHECK(to_string(scalar(2.5)) == "2.5"sv);

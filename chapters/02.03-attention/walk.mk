@@ -9,5 +9,5 @@ prompts: $(SECTIONS) $(REPORT) ## carry out every "change this and run it again"
 	@PROMPTS=1 $(CHAPTER)/walk/walk.sh
 
 ifneq ($(if $(TEST),$(findstring $(TEST),$(CHAPTER)/walk/walk.sh),all),)
-test: $(SECTIONS) $(REPORT)
+test: $(if $(CHECKS),$(SECTIONS) $(REPORT))
 endif

@@ -34,7 +34,7 @@ exercise_objects = $(patsubst %,$(BUILD)/exercises/$(1)/%.o,checker grade \
 exercise-checks: $(call exercise_objects,$(EXERCISE_CHAPTER)) | lib ## compile the checks of the exercises
 
 ifneq ($(if $(TEST),$(findstring $(TEST),$(EXERCISE_SHARED)/self_test.sh),all),)
-test: $(foreach chapter,$(EXERCISE_CHAPTERS),$(call exercise_objects,$(chapter)))
+test: $(if $(CHECKS),$(foreach chapter,$(EXERCISE_CHAPTERS),$(call exercise_objects,$(chapter))))
 endif
 
 # Answers and checks all begin with the same headers, which are precompiled.

@@ -13,5 +13,5 @@ $(RULES): $(RULES).o $(LIB_SRC:%.cpp=$(BUILD)/%.o)
 	$(Q)$(LINK) $^ $(LIBRARY_LDFLAGS) -o $@
 -include $(RULES).d
 ifneq ($(if $(TEST),$(findstring $(TEST),chapters/companion/rules_test.sh),all),)
-test: $(RULES)
+test: $(if $(CHECKS),$(RULES))
 endif

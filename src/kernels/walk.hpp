@@ -16,6 +16,7 @@ template <int arrays, class F> void for_each_position(int rank, const std::int64
                                                       const std::int64_t* const (&strides)[arrays], std::int64_t first,
                                                       std::int64_t last, const F& f) {
   std::int64_t index[max_axes] = {}, at[arrays] = {};
+  if (first >= last) return;
   std::int64_t rest = first;
   for (int axis = rank - 1; rest > 0; --axis) {
     index[axis] = rest % sizes[axis];

@@ -168,7 +168,7 @@ template <class T> class Tape {
   Gradients<T> backward(const Tensor<T>& y, const Tensor<T>& dy) const;
 
   /// The tape as a table, and with the norm of each record's gradient as in that backward pass; as a graph
-  /// for Graphviz or Mermaid. See trace.hpp.
+  /// for Graphviz or Mermaid (dot and mermaid are defined in the figures room). See trace.hpp and tape_graph.hpp.
   std::string print() const;
   std::string print(const Gradients<T>& grad) const;
   std::string dot() const;

@@ -2,8 +2,8 @@
 #include "tapehead/tensor/real.hpp"
 
 // Functions of one number, applied to each element, for float and double. A NaN element gives NaN. The relative error
-// of a derivative is at most 8 units in the last place, in the tails too; where a derivative of gelu or silu crosses 0
-// in double, that is relative to the larger of its two terms.
+// of a first derivative is at most 8 units in the last place, in the tails too. Where the derivative of silu or of
+// gelu's tanh form crosses 0 in double, the error is relative to the larger of its two terms.
 
 namespace tapehead {
 

@@ -159,41 +159,6 @@ TEST_CASE(
   }
 }
 
-namespace {
-
-// Σ c ⊙ f(x), or its derivative of the given order, taken along a direction of its own each time.
-Tensor<double> along(const Operation& op, const std::vector<Tensor<double>>& x, int order) {
-  NumpyRandom rng(static_cast<std::uint32_t>(100 + order));
-  if (order == 0) {
-    const auto y = op.f(x);
-    return sum(y * rng.randn(y.shape()));
-  }
-  Tape<double> tape;
-  tape.watch(x);
-  const auto gradient = tape.backward(along(op, x, order - 1));
-  auto total = scalar(0.0);
-  for (const auto& each : x) total = total + sum(gradient[each] * rng.randn(each.shape()));
-  return total;
-}
-
-}  // namespace
-
-TEST_CASE("every operation's third derivative agrees with differences of the second") {
-  for (const Operation& op : operations()) {
-    if (op.derivatives < 2) continue;
-    CAPTURE(op.name);
-    std::vector<Tensor<double>> before, after;
-    constexpr double step = 1e-4;
-    NumpyRandom rng(103);  // the direction of order 3
-    for (const auto& x : op.inputs) {
-      const auto direction = rng.randn(x.shape()) * step;
-      before.push_back(x - direction), after.push_back(x + direction);
-    }
-    const double slope = (along(op, after, 2).item() - along(op, before, 2).item()) / (2 * step);
-    CHECK(along(op, op.inputs, 3).item() == doctest::Approx(slope).epsilon(1e-5).scale(10));
-  }
-}
-
 TEST_CASE("one tensor in two roles: as input and as upstream gradient, as first and as second input") {
   int upstream = 0, inputs = 0;
   for (const Operation& op : operations()) {

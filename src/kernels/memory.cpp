@@ -191,12 +191,16 @@ MemoryUse memory_use() {
   const std::lock_guard lock(shared.mutex);
   const std::int64_t held = shared.held.load(relaxed);
   MemoryUse use{0, held, held};
+  std::int64_t others = 0;  // what other threads have not counted yet; Shared::peak does not include it
   for (const Cache* c = &shared.cache; c != nullptr; c = c->next) {
+    const std::int64_t uncounted = c->uncounted.load(relaxed);
     use.blocks += c->blocks.load(relaxed);
-    use.bytes += c->uncounted.load(relaxed);
+    use.bytes += uncounted;
     use.peak_bytes += c->most.load(relaxed);
+    if (c != current) others += uncounted;
   }
-  use.peak_bytes = std::max({use.peak_bytes, use.bytes, shared.peak.load(relaxed)});
+  const std::int64_t reached = shared.peak.load(relaxed);
+  use.peak_bytes = std::max({use.peak_bytes, use.bytes, reached == 0 ? 0 : reached + others});
   return use;
 }
 

@@ -39,26 +39,8 @@ class Held {
 
 constexpr std::size_t sizes[] = {0, 1, 63, 64, 65, 96, 4000, 4096, 65'536, 65'537, 100'000, 3'000'000, 5'000'000};
 
-}  // namespace
-
-TEST_CASE("memory: blocks of every size are aligned, large enough and do not overlap") {
-  std::vector<Held> blocks;
-  for (int round = 0; round < 3; ++round) {
-    for (std::size_t bytes : sizes)
-      for (int i = 0; i < 3; ++i) {
-        blocks.emplace_back(bytes);
-        CHECK(reinterpret_cast<std::uintptr_t>(blocks.back().data()) % 64 == 0);
-        std::memset(blocks.back().data(), static_cast<int>(blocks.size()), bytes);
-      }
-    for (std::size_t i = 0; i < blocks.size(); ++i)
-      if (blocks[i].bytes() > 0)
-        CHECK((blocks[i].data()[0] == static_cast<char>(i + 1) &&
-               blocks[i].data()[blocks[i].bytes() - 1] == static_cast<char>(i + 1)));
-    blocks.clear();
-  }
-}
-
-TEST_CASE("memory: all that is held is counted, small blocks too, and the peak is never below it") {
+/// Allocates and frees on this thread while all others are idle, so that bytes and peak are known exactly.
+void check_counts() {
   const MemoryUse before = memory_use();
   reset_peak_memory();
   CHECK(memory_use().peak_bytes == before.bytes);
@@ -88,6 +70,48 @@ TEST_CASE("memory: all that is held is counted, small blocks too, and the peak i
     }
     CHECK(memory_use().peak_bytes == held);
     CHECK(memory_use().bytes == before.bytes);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("memory: blocks of every size are aligned, large enough and do not overlap") {
+  std::vector<Held> blocks;
+  for (int round = 0; round < 3; ++round) {
+    for (std::size_t bytes : sizes)
+      for (int i = 0; i < 3; ++i) {
+        blocks.emplace_back(bytes);
+        CHECK(reinterpret_cast<std::uintptr_t>(blocks.back().data()) % 64 == 0);
+        std::memset(blocks.back().data(), static_cast<int>(blocks.size()), bytes);
+      }
+    for (std::size_t i = 0; i < blocks.size(); ++i)
+      if (blocks[i].bytes() > 0)
+        CHECK((blocks[i].data()[0] == static_cast<char>(i + 1) &&
+               blocks[i].data()[blocks[i].bytes() - 1] == static_cast<char>(i + 1)));
+    blocks.clear();
+  }
+}
+
+TEST_CASE("memory: all that is held is counted, small blocks too, and the peak is never below it") { check_counts(); }
+
+TEST_CASE("memory: the peak is exact beside an idle thread that freed another's small blocks, or holds some") {
+  for (const bool frees : {true, false}) {
+    std::vector<Held> blocks;
+    if (frees)
+      for (int i = 0; i < 500; ++i) blocks.emplace_back(96);
+    std::atomic<bool> ready = false, stop = false;
+    std::thread idle([&] {
+      if (frees)
+        blocks.clear();
+      else
+        for (int i = 0; i < 500; ++i) blocks.emplace_back(96);
+      ready = true;
+      while (!stop) std::this_thread::yield();
+    });
+    while (!ready) std::this_thread::yield();
+    check_counts();
+    stop = true;
+    idle.join();
   }
 }
 

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Tests the house: a file includes only what its room may include, no room holds more code than its budget, and every
-# public header has a test file of its name. It prints the lines of code of each room (include/ and src/ together,
-# without blank lines and comments).
+# Tests the house: a file includes only what its room may include, no room holds more code than its budget, every public
+# header has a test file of its name, and nothing but what the design names lies at the top. It prints the lines of code
+# of each room (include/ and src/ together, without blank lines and comments).
 set -u
 scratch=$(mktemp -d "${TMPDIR:-/tmp}/tapehead.XXXXXX") || exit 1
 trap 'rm -rf "$scratch"' EXIT
@@ -72,6 +72,12 @@ check() {
       printf "%-10s %5d lines of at most %5d\n", "in all", total, limit
       if (total > limit) print "wrong: the house has " total " lines of code; its budget is " limit
     }'
+  for name in $(git ls-files 2>/dev/null | sed 's,/.*,,' | sort -u); do
+    case $name in
+      .* | Makefile | README.md | LICENSE | include | src | tests | chapters | notebooks) ;;
+      *) echo "wrong: $name lies at the top, where nothing but the folders of the design belongs" ;;
+    esac
+  done
   for header in include/tapehead/*/*.hpp; do
     test=tests/${header#include/tapehead/}
     [ -e "${test%.hpp}_test.cpp" ] || echo "wrong: $header has no test file ${test%.hpp}_test.cpp"
@@ -118,6 +124,7 @@ expect 'tensor has 991' '{ lines "int a;" 987; echo "const char* b = \"/*\"; /**
 expect 'the house has' 'echo "$rooms" | while read -r room budget more; do
   [ -z "$room" ] || { mkdir -p "src/$room" && lines "int a;" "$((budget - 5))" >>"src/$room/$room.cpp"; }
 done'
+expect 'core lies at the top' 'git init -q . && touch core mine && git add core'
 expect 'include/tapehead/ops/ops.hpp has no test file tests/ops/ops_test.cpp' 'rm tests/ops/ops_test.cpp'
 
 check . | tee "$scratch/report"

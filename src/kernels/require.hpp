@@ -1,6 +1,8 @@
 #pragma once
 #include <fmt/format.h>
 
+#include <string>
+
 #include "tapehead/kernels/error.hpp"
 
 // What the .cpp files share. Every check of the library is one line:
@@ -25,12 +27,19 @@ template <class A> decltype(auto) shown(const A& argument) {
 }
 template <class... A> using Format = fmt::format_string<decltype(shown(std::declval<const A&>()))...>;
 
+// Formatting is compiled once, in error.cpp. Compiled into every file that throws, it would take clang++ several
+// seconds a file where fmt has to be used from its headers alone.
+std::string formatted(fmt::string_view text, fmt::format_args arguments);
+template <class... A> std::string format(fmt::string_view text, const A&... arguments) {
+  return formatted(text, fmt::make_format_args(arguments...));
+}
+
 }  // namespace detail
 
 /// Throws E with this text: raise<ValueError>("linear: {} features", n). Shapes are passed as they are.
 template <class E, class... A>
 [[noreturn, gnu::cold, gnu::noinline]] void raise(detail::Format<A...> text, const A&... arguments) {
-  throw E(fmt::format(text, detail::shown(arguments)...));
+  throw E(detail::format(text, detail::shown(arguments)...));
 }
 
 /// Throws E with this text unless `condition` holds. The text is formatted only then, but the arguments are evaluated

@@ -1,7 +1,8 @@
 #!/bin/sh
 # Runs the tests and counts them.   tests/run.sh FILTER BINARY [CHECK...]
 #
-# BINARY is the doctest program; EMULATOR, when set, runs it (qemu-aarch64). Each CHECK is a program run from the top
+# BINARY is the doctest program; EMULATOR, when set, runs it (qemu-aarch64), without the test cases whose names begin with
+# one of EMULATOR_SKIPS: those that take minutes there. Each CHECK is a program run from the top
 # folder: it counts as one, or, when its last line is `N passed, M failed`, as that many. FILTER, when not empty, selects
 # the test cases and checks that have it in their name. The last line is `N passed, M failed`; the status is 0 only when M
 # is 0. A crash counts as a failure, and so do a program that ends before its tests have, and a filter that selects
@@ -14,9 +15,10 @@ trap 'rm -rf "$scratch"' EXIT
 trap 'exit 130' HUP INT TERM
 
 pattern=$(printf '%s' "$filter" | sed 's/,/*,*/g')  # a comma separates alternatives
+skip=${EMULATOR:+${EMULATOR_SKIPS:+$(printf '%s' "$EMULATOR_SKIPS" | sed 's/,/*,/g')*}}
 log=$scratch/cases
 : >"$log"
-TAPEHEAD_TEST_LOG=$log ${EMULATOR-} "$binary" ${filter:+"-tc=*$pattern*"}
+TAPEHEAD_TEST_LOG=$log ${EMULATOR-} "$binary" ${filter:+"-tc=*$pattern*"} ${skip:+"-tce=$skip"}
 status=$?
 passed=$(grep -c '^passed ' "$log")
 failed=$(grep -c '^failed ' "$log")
@@ -39,14 +41,14 @@ counts() {
 
 for check in "$@"; do
   case $check in *"$filter"*) ;; *) continue ;; esac
-  output=$scratch/output
+  output=$scratch/output began=$(date +%s)
   "$check" >"$output" 2>&1
   status=$?
   set -- $(counts "$output" "$status")
   passed=$((passed + $1)) failed=$((failed + $2))
   [ "$2" -eq 0 ] && verdict=ok || verdict="FAILED (status $status)"
   [ "$2" -eq 0 ] || echo "failed $check" >>"$log"
-  echo "--- $check: $verdict"
+  echo "--- $check: $verdict, $(($(date +%s) - began)) s"
   sed '$s/^[0-9][0-9]* passed, [0-9][0-9]* failed$/(&)/' "$output"
 done
 

@@ -49,6 +49,10 @@ expect '0 passed, 1 failed' 1 'exit' "$tests"
 expect '0 passed, 1 failed' 1 'no such test' "$tests"
 expect '0 passed, 1 failed' 1 '' "$scratch/no-such-binary"
 
+EMULATOR_SKIPS='good: o,wrong' expect '2 passed, 1 failed' 1 'good,wrong' "$tests"
+EMULATOR=env EMULATOR_SKIPS='good: o,wrong' expect '1 passed, 0 failed' 0 'good,wrong' "$tests"
+EMULATOR=env EMULATOR_SKIPS='ood' expect '2 passed, 0 failed' 0 'good' "$tests"
+
 # check NAME COMMANDS: a check of that name
 check() { printf '#!/bin/sh\n%s\n' "$2" >"$scratch/$1" && chmod +x "$scratch/$1"; }
 check good_ok 'exit 0'

@@ -283,6 +283,7 @@ void Tape<T>::replay(int from, const Tensor<T>& dy, const std::function<void(int
       const auto into = static_cast<std::size_t>(edge->into);
       try {
         Tensor<T> part = sum_to(edge->pull(gradient[i]), nodes_[into].shape());
+        // A tensor that was used several times gets the sum of what arrives.
         gradient[into] = arrived(gradient[into]) ? add(gradient[into], part) : std::move(part);
       } catch (const Error& error) {
         raise<GradientError>("backward: in record {} ({}, shape {}): {}", i, node.op->name, node.shape(), error.what());

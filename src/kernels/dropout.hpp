@@ -42,7 +42,7 @@ inline std::uint32_t dropout_bits(std::uint64_t row_key, std::int64_t j) {
 inline double dropout_scale(double p) { return p < 1 ? 1 / (1 - p) : 0; }
 
 /// The rule, for keys j … j + cols - 1 of query i: out[c] is `kept` where the weight stays and 0 (false) where it
-/// is dropped with probability p. Every rung of attention calls this function.
+/// is dropped with probability p. Flash attention calls it tile by tile, and the other kinds of attention once for all.
 template <class V> void dropout_row(std::uint64_t seed, double p, std::int64_t b, std::int64_t h, std::int64_t i,
                                     std::int64_t j, std::int64_t cols, V kept, V* out) {
   const auto least = static_cast<std::uint64_t>(std::ceil(p * 4294967296.0));  // p 2^32; 2^32 where p is 1

@@ -18,7 +18,8 @@
 // - A score of -inf means "may not attend". It is selected away, so a NaN or infinity in the score of a masked
 //   key does no harm. A masked *value* meets weight 0, and 0 * NaN is NaN: keep padding finite. (Tiles that
 //   are skipped whole are not read at all, so such a NaN may or may not arrive.)
-// - A row with nothing to attend to has output 0, m = -inf, l = 0 and zero gradients. Lk = 0 is such a case.
+// - A row with nothing to attend to has output 0, m = -inf, l = 0 and zero gradients: see move_maxima() and write() in
+//   flash_forward.cpp. Lk = 0 is such a case.
 // - A row with a score of +inf has weights inf/inf: its output and gradients are NaN, m is +inf. A NaN score
 //   that is not masked makes its row NaN, and m too if the row also holds +inf.
 // - Every result is the same, bit for bit, for any number of threads. Another tile size sums in another order.
@@ -49,8 +50,8 @@ struct Band {
   bool bottom_right = false;
 };
 
-/// Weights are dropped after the softmax and the others divided by 1 - p: by the given mask (true = kept) if there is
-/// one, else by the rule of dropout.hpp. The sums l are those of the softmax before dropout.
+/// Weights are dropped after the softmax, and those that remain are divided by 1 - p. The given mask (true = kept) decides
+/// which are dropped if there is one, else the rule in kernels/dropout.hpp. The sums l are taken before dropout.
 struct Dropout {
   double p = 0;
   std::uint64_t seed = 0;

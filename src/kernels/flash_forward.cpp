@@ -118,7 +118,8 @@ template <class T> class ForwardTask {
     const Vec<T> one = T(1), zero = T(0), nothing = -infinity<T>;
     for (std::int64_t r = 0; r < rows; r += lanes<T>) {
       const Vec<T> before = load(m_ + r), now = load(m_next_ + r);
-      // Two equal infinities have no difference. From a row that met only -inf any finite number may be taken.
+      // Two equal infinities have no difference, so their factor is set to 1. A row that has met only -inf subtracts 0
+      // instead of its maximum: -inf - 0 gives weight 0, where -inf - -inf would give NaN.
       store(factor_ + r, select(before == now, one, exp_of_difference(before - now)));
       store(shift_ + r, select(now == nothing, zero, now));
       store(m_ + r, now);
@@ -148,6 +149,7 @@ template <class T> class ForwardTask {
     for (std::int64_t r = 0; r < rows; ++r) {
       const T l = horizontal_sum(load(l_ + r * lanes<T>));
       T* out = s_.query(out_, h) + (i0 + r) * out_.row;
+      // l is 0 in a row that could attend to nothing: its output is 0, not 0/0.
       write_rows(O_ + r * width_, l == 0 ? T(0) : 1 / l, out, out_, 1, a_.dv);
       if (!sums_.max.data) continue;
       s_.query(sums_.max, h)[(i0 + r) * sums_.max.row] = m_[r];

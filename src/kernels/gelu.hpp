@@ -1,5 +1,6 @@
 #pragma once
-// x Φ(x), Φ being the normal distribution function, and its slope Φ(x) + x Φ'(x), on whole vectors.
+// The exact GELU, x Φ(x), Φ being the normal distribution function, and its slope (derivative) Φ(x) + x Φ'(x), on whole
+// vectors. (The tanh form is a product of x and a sigmoid; it stands with silu in ops/math.cpp.)
 //
 // Both are found from one tail, a = |x|; symmetry gives the other: Φ(a) = 1 - Φ(-a), slope(a) = 1 -
 // slope(-a). A tail falls like e^(-a²/2). What remains without that factor is smooth all the way to infinity

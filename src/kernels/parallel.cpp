@@ -5,9 +5,7 @@
 #include "kernels/parallel.hpp"
 
 #include <pthread.h>
-#if defined(__linux__)
-#include <sched.h>
-#elif defined(__APPLE__)
+#ifdef __APPLE__
 #include <dlfcn.h>
 #endif
 
@@ -15,13 +13,11 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
-#include <cstdlib>
 #include <exception>
 #include <mutex>
 #include <system_error>
 #include <thread>
 
-#include "kernels/require.hpp"
 #include "tapehead/kernels/threads.hpp"
 
 #if defined(__ELF__)
@@ -32,14 +28,12 @@ namespace tapehead {
 namespace kernels {
 namespace {
 
-constexpr int most_threads = 1024;
 /// How long a thread watches for the next job or for the end of one before it sleeps: waking a thread takes
 /// about as long.
 constexpr auto watching = std::chrono::microseconds(50);
 
-thread_local bool busy = false;       // inside a piece of work
-bool forked = false;                  // this process is a forked child: the pool's threads are not here
-std::atomic<int> chosen_threads = 0;  // by set_num_threads(); 0: not set
+thread_local bool busy = false;  // inside a piece of work
+bool forked = false;             // this process is a forked child: the pool's threads are not here
 [[maybe_unused]] const int registered = pthread_atfork(nullptr, nullptr, [] { forked = true; });
 
 /// Whether this thread runs in a parallel region of the program's own OpenMP, whose threads are then busy.
@@ -52,21 +46,6 @@ bool in_openmp_region() {
 #else
   return false;
 #endif
-}
-
-/// The number in an environment variable, 0 if there is none.
-int number_in(const char* variable) {
-  const char* text = std::getenv(variable);
-  return text == nullptr ? 0 : static_cast<int>(std::clamp(std::strtol(text, nullptr, 10), 0L, long{most_threads}));
-}
-
-/// hardware_concurrency() would count processors that `taskset` or a container withholds.
-int usable_processors() {
-#if defined(__linux__)
-  cpu_set_t usable;
-  if (sched_getaffinity(0, sizeof usable, &usable) == 0) return CPU_COUNT(&usable);
-#endif
-  return static_cast<int>(std::thread::hardware_concurrency());
 }
 
 struct Job {
@@ -164,12 +143,6 @@ class Pool {
 
 }  // namespace
 
-int default_threads() {
-  for (const char* variable : {"TAPEHEAD_NUM_THREADS", "OMP_NUM_THREADS"})
-    if (const int n = number_in(variable); n > 0) return n;
-  return std::max(usable_processors(), 1);
-}
-
 int available_threads() { return busy || forked || in_openmp_region() ? 1 : num_threads(); }
 
 void run_shared(std::int64_t n, void (*call)(const void*, std::int64_t), const void* f) {
@@ -180,18 +153,5 @@ void run_shared(std::int64_t n, void (*call)(const void*, std::int64_t), const v
 }
 
 }  // namespace kernels
-
-int num_threads() {
-  const int chosen = kernels::chosen_threads.load(std::memory_order_relaxed);
-  if (chosen > 0) return chosen;
-  static const int standard = kernels::default_threads();
-  return standard;
-}
-
-void set_num_threads(int threads) {
-  require<ValueError>(threads >= 1 && threads <= kernels::most_threads,
-                      "set_num_threads: {} threads were asked for; it takes 1 to {}", threads, kernels::most_threads);
-  kernels::chosen_threads = threads;
-}
 
 }  // namespace tapehead

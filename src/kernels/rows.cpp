@@ -60,7 +60,7 @@ template <class T> void softmax_row(std::int64_t n, const T* s, T* a, bool empty
     std::fill_n(a, n, T{0});
     return;
   }
-  exp_shifted(n, s, max, a);
+  exp_shifted(n, s, max, a);  // -∞ - -∞ is NaN: the row of which nothing may be attended to
   const T total = static_cast<T>(sum_of(n, a));  // a NaN anywhere makes the sum NaN, and so the row
   for (std::int64_t i = 0; i < n; ++i) a[i] /= total;
 }

@@ -50,8 +50,8 @@ struct Band {
   bool bottom_right = false;
 };
 
-/// Weights are dropped after the softmax, and those that remain are divided by 1 - p. The given mask (true = kept) decides
-/// which are dropped if there is one, else the rule in kernels/dropout.hpp. The sums l are taken before dropout.
+/// Weights are dropped after the softmax, and those that remain are divided by 1 - p. The given mask (true = kept)
+/// decides which are dropped if there is one, else the rule in kernels/dropout.hpp. The sums l are taken before dropout.
 struct Dropout {
   double p = 0;
   std::uint64_t seed = 0;

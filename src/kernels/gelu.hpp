@@ -25,10 +25,10 @@ inline constexpr double gelu_max_ulp = 12, gelu_slope_max_ulp = 6;
 
 namespace detail {
 
-/// P and H in s = slope r - shift, which is 1 where a = 0 and -1 where a = end; beyond, all results round to
+/// P and H in s = stretch r - shift, which is 1 where a = 0 and -1 where a = end; beyond, all results round to
 /// 0.
 template <class T> struct Tail {
-  static constexpr T k = 5, slope = 11.25, shift = 1.25, end = 40;
+  static constexpr T k = 5, stretch = 11.25, shift = 1.25, end = 40;
   static constexpr std::array<T, 23> P = {
       0.84969577171772043,    0.70046492716831294,     0.48437498414282829,    0.27811948195866782,
       0.12948165075059558,    0.046439848471167912,    0.011238259242247342,   8.9223599831150024e-4,
@@ -46,7 +46,7 @@ template <class T> struct Tail {
       2.0599186314553113e-11, -5.4196946674032772e-12};
 };
 template <> struct Tail<float> {
-  static constexpr float k = 3, slope = 7.2f, shift = 1.4f, end = 15;
+  static constexpr float k = 3, stretch = 7.2f, shift = 1.4f, end = 15;
   static constexpr std::array<float, 11> P = {0.8205716009f,    0.4914361773f,   0.1747202404f,   0.02226423713f,
                                               -0.00756719132f,  -0.00217694068f, 6.690795048e-4f, 1.690404012e-4f,
                                               -8.728985814e-5f, -7.91458135e-6f, 8.962247087e-6f};
@@ -67,7 +67,7 @@ template <class T> struct Normal {
     const Vec<T> half = T(0.5);
     beyond = abs(x) > Vec<T>(C::end);  // false for NaN, which stays
     a = select(beyond, Vec<T>(T(0)), abs(x));
-    r = Vec<T>(T(1)) / (a + Vec<T>(C::k)), s = fma(r, Vec<T>(C::slope), Vec<T>(-C::shift));
+    r = Vec<T>(T(1)) / (a + Vec<T>(C::k)), s = fma(r, Vec<T>(C::stretch), Vec<T>(-C::shift));
     // a² in two pieces: a rounding of the exponent would be multiplied by a²/2 in the result. The products of
     // a's upper and lower half are exact, with and without fused multiply-adds.
     const Vec<T> upper = from_bits<T>(bits(a) & ~((Bits<T>(1) << (sizeof(T) == 4 ? 12 : 27)) - 1)), lower = a - upper,

@@ -10,8 +10,8 @@ inline constexpr std::int64_t parallel_work = 100'000;
 /// parallel region of the caller's OpenMP, and in a forked child, which has no threads but its own.
 int available_threads();
 
-/// What num_threads() is before set_num_threads() is called: read anew from the environment and the system. (num_threads()
-/// itself asks once and keeps the answer.)
+/// What num_threads() is before set_num_threads() is called: read anew from the environment and the system.
+/// (num_threads() itself asks once and keeps the answer.)
 int default_threads();
 
 /// Calls call(f, i) for i in 0 … n-1, on this thread and on idle threads of the pool that join in time.

@@ -5,9 +5,9 @@
 // accumulated in double, because a float sum of a long row would stop growing.
 namespace tapehead::kernels {
 
-/// The largest element and log Σ exp(x - max), so that log Σ exp(x) = max + log. An empty row has max = log = -∞. In a row
-/// with a NaN, `log` is NaN, and so is `max` where it would be infinite. In any other row whose `max` is infinite, `log` is
-/// NaN. Losses add in the order (max - x) + log: max + log would lose the logarithm of a row of large numbers.
+/// The largest element and log Σ exp(x - max), so that log Σ exp(x) = max + log. An empty row has max = log = -∞. In a
+/// row with a NaN, `log` is NaN, and so is `max` where it would be infinite. In any other row whose `max` is infinite,
+/// `log` is NaN. Losses add in the order (max - x) + log: max + log would lose the logarithm of a row of large numbers.
 template <class T> struct SumExp {
   T max;
   double log;

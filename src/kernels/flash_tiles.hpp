@@ -89,8 +89,8 @@ struct Diagonals {
 template <class R, class F> void for_each_piece(std::int64_t count, const R& range_of, const F& f) {
   const Range first = range_of(0, 1), last = range_of(count - 1, 1);
   if (!first.empty() && first.begin == last.begin && first.end == last.end) return f(0, count, first);
-  for (std::int64_t i = 0; i < count; i += strip_rows) {
-    const std::int64_t n = std::min(strip_rows, count - i);
+  for (std::int64_t i = 0; i < count; i += tile_rows) {
+    const std::int64_t n = std::min<std::int64_t>(tile_rows, count - i);
     const Range range = range_of(i, n);
     if (!range.empty()) f(i, n, range);
   }

@@ -33,11 +33,6 @@ namespace {
 
 using std::int64_t;
 
-#if defined(TAPEHEAD_AVX512) || defined(__aarch64__)
-constexpr int tile_rows = 12;  // 32 registers: 12 x 2 sums, 2 of B, 1 of A
-#else
-constexpr int tile_rows = 6;  // 16 registers: 6 x 2 sums, 2 of B, 1 of A
-#endif
 /// A copy of B pays for itself if more rows than few_rows use it, and if rows of B are more than close_rows
 /// bytes apart, because then they compete for the same sets of the caches.
 constexpr int64_t few_rows = 48, close_rows = 1024;
@@ -172,11 +167,11 @@ template <class T> void tile_product(int64_t m, int64_t n, int64_t k, const Matr
     return;
   }
   const Start<T> D{onto == Onto::nothing ? nullptr : C, c_row, onto == Onto::scaled_sum ? factors : nullptr};
-  for (int64_t j = 0; j < n; j += tile_cols<T>)
-    for_each_strip(m, [&](int64_t i, int64_t rows) {
+  for_each_strip(m, [&](int64_t i, int64_t rows) {
+    for (int64_t j = 0; j < n; j += tile_cols<T>)
       any_tile(rows, std::min(tile_cols<T>, n - j), k, {A.at(i, 0), A.row, A.col}, B + j, b_row, C + i * c_row + j,
                c_row, D.at(i, j));
-    });
+  });
 }
 
 #define TAPEHEAD_BLOCK(T)                                                                                           \

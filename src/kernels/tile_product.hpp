@@ -14,11 +14,16 @@
 #include <cstdint>
 
 #include "kernels/gemm_pack.hpp"
+#include "kernels/vec.hpp"
 
 namespace tapehead::kernels {
 
-/// At the edge of a mask, so many rows are multiplied together.
-inline constexpr std::int64_t strip_rows = 6;
+/// How many rows of C one register tile has; so many rows are also multiplied together at the edge of a mask.
+#if defined(TAPEHEAD_AVX512) || defined(__aarch64__)
+inline constexpr int tile_rows = 12;  // 32 registers: 12 x 2 sums, 2 of B, 1 of A
+#else
+inline constexpr int tile_rows = 6;  // 16 registers: 6 x 2 sums, 2 of B, 1 of A
+#endif
 
 /// What A B is added to: nothing (C is not read), C, or C with each row times its factor.
 enum class Onto { nothing, sum, scaled_sum };

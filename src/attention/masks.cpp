@@ -56,7 +56,7 @@ Tensor<bool> sliding_window_mask(std::int64_t Lq, std::int64_t Lk, std::int64_t 
 }
 
 Tensor<bool> prefix_mask(std::int64_t L, std::int64_t prefix) {
-  require<ValueError>(prefix >= 0 && prefix <= L, "prefix_mask: prefix {}; it must be in 0 to {}", prefix, L);
+  require<ValueError>(prefix >= 0, "prefix_mask: prefix {}; it must not be negative", prefix);
   const Tensor<bool> in_prefix = lt(arange<std::int64_t>(L), scalar(prefix));
   return causal_mask(L) | in_prefix;
 }

@@ -31,7 +31,7 @@ inline auto sliding_window(std::int64_t window) {
                      "; it counts the query's own key, so it is at least 1");
   return [window](auto, auto, auto q, auto kv) { return kv <= q && q - kv < window; };
 }
-/// The first `prefix` keys for everyone, the rest causally.
+/// The first `prefix` keys for everyone, the rest causally: prefix_mask(). Where there are fewer keys, all of them.
 inline auto prefix_lm(std::int64_t prefix) {
   if (prefix < 0) throw ValueError("flex::prefix_lm: prefix " + std::to_string(prefix) + "; it must not be negative");
   return [prefix](auto, auto, auto q, auto kv) { return kv < prefix || kv <= q; };

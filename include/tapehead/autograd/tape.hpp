@@ -106,7 +106,7 @@ template <class T> struct Node {
 
 /// A tensor to watch, with a name for the tape's prints. Converts from a tensor alone.
 template <class T> struct Named {
-  Named(const Tensor<T>& t) : tensor(t) {}
+  template <class U> Named(const Tensor<U>& t) : tensor(t) {}
   Named(std::string n, const Tensor<T>& t) : name(std::move(n)), tensor(t) {}
   std::string name;
   Tensor<T> tensor;
@@ -138,7 +138,7 @@ template <class T> class Gradients {
 
 /// The record of a computation, for float or double tensors. Lives in a scope, on the thread that made it.
 template <class T> class Tape {
-  static_assert(std::is_floating_point_v<T>, "a tape records float or double");
+  static_assert(Floating<T>);
 
  public:
   Tape();

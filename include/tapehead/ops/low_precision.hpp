@@ -1,5 +1,5 @@
 #pragma once
-#include "tapehead/tensor/real.hpp"
+#include "tapehead/tensor/tensor.hpp"
 
 // What a number becomes in 16 bits. Round after each step of a formula, and the troubles of half precision
 // can be seen and measured on a CPU in float: a fill of -1e9 that turns into -inf, scores that overflow, sums

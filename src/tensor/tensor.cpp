@@ -234,6 +234,8 @@ template <Floating E> Tensor<E> linspace(E start, std::type_identity_t<E> stop, 
   Buffer<E> out({count}, "linspace");
   const double first = static_cast<double>(start),
                step = (static_cast<double>(stop) - first) / std::max(1.0, double(count - 1));
+  require<ValueError>(std::isfinite(step) || !std::isfinite(first) || !std::isfinite(stop),
+                      "linspace: from {} to {} is further than {} can count", start, stop, dtype_name<E>());
   for (std::int64_t i = 0; i < count; ++i) out[i] = i > 0 && i == count - 1 ? stop : E(double(i) * step + first);
   return out;
 }

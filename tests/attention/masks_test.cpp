@@ -44,6 +44,10 @@ TEST_CASE("attention: a window of W counts the query's own key; packed documents
 TEST_CASE("masks: sizes, lengths and windows that cannot be are refused") {
   CHECK_THROWS_AS(causal_mask(-1), ShapeError);
   CHECK_THROWS_AS(causal_mask(2, -3, Align::top_left), ShapeError);
+  for (Align align : {Align::top_left, Align::bottom_right}) {  // nothing to fill, however long the other side is
+    CHECK(causal_mask(std::int64_t{1} << 62, 0, align).numel() == 0);
+    CHECK(sliding_window_mask(0, std::int64_t{1} << 62, 3, align).numel() == 0);
+  }
   CHECK_THROWS_AS(padding_mask({1}, -1), Error);
   CHECK_THROWS_AS(padding_mask({-1}, 3), ValueError);
   CHECK_THROWS_AS(padding_mask({4}, 3), ValueError);

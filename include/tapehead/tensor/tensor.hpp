@@ -215,7 +215,8 @@ template <class E> Tensor<E> scalar(E value) { return full<E>({}, value); }
 template <class E>
 Numeric<E> arange(std::type_identity_t<E> start, std::type_identity_t<E> stop, std::type_identity_t<E> step = E{1});
 template <class E> Numeric<E> arange(std::type_identity_t<E> stop) { return arange<E>(E{}, stop); }
-/// `count` numbers from start to stop, both included, as np.linspace. Throws ShapeError where count is negative.
+/// `count` numbers from start to stop, both included, as np.linspace. Throws ShapeError where count is negative,
+/// and ValueError where stop - start overflows.
 template <Floating E> Tensor<E> linspace(E start, std::type_identity_t<E> stop, std::int64_t count);
 /// The n x n identity, (n, n).
 template <class E> Tensor<E> eye(std::int64_t n);

@@ -62,7 +62,7 @@ what_is_not_offered() {
     'KVCache<std::int64_t>({}, 1, 2)' 'PagedKVCache<std::int64_t>({.blocks = 1})' 'rng.rand<std::int64_t>({2})' \
     'AdamW<std::int64_t>{}' 'Tape<std::int64_t>()'
   refused 'Tensor<float> is needed here; convert with to<float>(x)' \
-    'matmul(f, d)' 'linear(f, d)' 'linear(f, f, d)' 'where(m, f, d)' 'f + d' 'f == d' 'maximum(f, d)' 'pow(f, i)' \
+    'matmul(f, d)' 'linear(f, d)' 'linear(f, f, d)' 'where(m, f, d)' 'f + d' 'f == d' 'maximum(f, d)' 'pow(f, d)' \
     'allclose(f, d)' 'equal(f, i)' 'mse_loss(f, d)' 'attention(f, d, d)' 'attention(f, f, d)' \
     'flash_attention(f, d, f)' 'scaled_dot_product_attention(f, d, f)' 'flex_attention(f, d, f)' \
     'linear_attention(f, d, f)' 'composed::attention(f, d, f)' 'layer_norm(f, d)' 'scatter_add(f, 0, i, d)' \

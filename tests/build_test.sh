@@ -37,6 +37,53 @@ units_link() {
   judge $? 'two units that include everything link' "$scratch/log"
 }
 
+# refused TEXT CALL...: each of these calls, of tensors f(loat), d(ouble), i(nt64) and m(ask), stops the compiler with one
+# error, and that is a line with TEXT in it
+refused() {
+  printf '%s\0' "${@:2}" | LC_ALL=C TEXT=$1 COMMAND="$TAPEHEAD_COMPILE -w -fsyntax-only -include $scratch/all.hpp -x c++ -" \
+    xargs -0 -P 2 -n 1 sh -c '
+      said=$(echo "using namespace tapehead;
+        void call(Tensor<float> f, Tensor<double> d, Tensor<std::int64_t> i, Tensor<bool> m, TorchRandom& rng,
+                  Tape<float>& tape, KVCache<float>& cache) { static_cast<void>($1); }" | $COMMAND 2>&1)
+      errors=$(echo "$said" | grep "error:")
+      case $errors in *"
+"*) ;; *"static"*"$TEXT"*) exit ;; esac
+      echo "$1: ${errors:-compiles}" && exit 1' sh >"$scratch/log" 2>&1
+  judge $? "$(($# - 1)) calls stop the compiler at one line: $1" "$scratch/log"
+}
+
+what_is_not_offered() {
+  echo '#include <tapehead/tapehead.hpp>' >"$scratch/all.hpp"
+  $TAPEHEAD_COMPILE -x c++-header "$scratch/all.hpp" -o "$scratch/all.hpp.gch"
+  refused 'this operation takes Tensor<float> or Tensor<double>: convert with to<float>(x)' \
+    'exp(i)' 'matmul(i, i)' 'softmax(i, 0)' 'mean(i)' 'i / i' 'allclose(i, i)' 'attention(i, i, i)' \
+    'flash_attention(i, i, i)' 'scaled_dot_product_attention(i, i, i)' 'flex_attention(i, i, i)' \
+    'linear_attention(i, i, i)' 'embedding(i, i)' 'cross_entropy(i, i)' 'nn::Linear<std::int64_t>(1, 2, rng)' \
+    'KVCache<std::int64_t>({}, 1, 2)' 'PagedKVCache<std::int64_t>({.blocks = 1})' 'rng.rand<std::int64_t>({2})' \
+    'AdamW<std::int64_t>{}' 'Tape<std::int64_t>()'
+  refused 'Tensor<float> is needed here; convert with to<float>(x)' \
+    'matmul(f, d)' 'linear(f, d)' 'linear(f, f, d)' 'where(m, f, d)' 'f + d' 'f == d' 'maximum(f, d)' 'pow(f, d)' \
+    'allclose(f, d)' 'equal(f, i)' 'mse_loss(f, d)' 'attention(f, d, d)' 'attention(f, f, d)' \
+    'flash_attention(f, d, f)' 'scaled_dot_product_attention(f, d, f)' 'flex_attention(f, d, f)' \
+    'linear_attention(f, d, f)' 'composed::attention(f, d, f)' 'layer_norm(f, d)' 'scatter_add(f, 0, i, d)' \
+    'tape.watch(d)' 'tape.watch({d, d})' 'tape.watch({{"d", d}})' 'tape.backward(d)' 'cache.append(d, d)' \
+    'decode(d, cache)' 'Tensor<float>(d)'
+  refused 'Tensor<double> is needed here; convert with to<double>(x)' 'matmul(d, f)' 'gradcheck([](auto x) { return x; }, {f})'
+  refused 'Tensor<std::int64_t> is needed here; convert with to<std::int64_t>(x)' \
+    'embedding(f, d)' 'gather(f, 0, f)' 'index_select(f, 0, d)' 'one_hot(f, 3)' 'rope(f, f)' 'cross_entropy(f, f)' \
+    'flash_attention_varlen(f, f, f, f, f)' 'document_mask(f)'
+  refused 'a mask, Tensor<bool>, is needed here: make one by a comparison' \
+    'any(f)' 'all(i)' 'f & m' '~f' 'masked_fill(f, f, 0)' 'dropout(f, 0.5, f)'
+  refused 'the element types differ: convert the parts with to<float>(x) or to<double>(x)' 'cat({f, d})' 'stack({f, d}, 1)'
+  refused 'this operation takes numbers' 'm + m' '-m' 'argmax(m)' 'cumsum(m, 0)' 'arange<bool>(3)'
+  refused 'beside a tensor of int64 or bool a number must be whole' 'i + 0.5' 'where(m, i, 0.5)' 'where(m, 0.5, i)'
+  refused 'Tensor<std::int64_t> holds whole numbers and Tensor<bool> true and false' \
+    'Tensor<std::int64_t>{1.5}' 'Tensor<std::int64_t>{{1, 2}, {1.5, 2}}' 'Tensor<bool>{1, 0}'
+  refused 'a tensor holds float, double, bool or std::int64_t' \
+    'Tensor<int>{1}' 'zeros<int>({2})' 'full<int>({2}, 1)' 'arange<int>(3)' 'scalar(1)' 'sum(Tensor<int>{1})' \
+    'rng.randn<int>({2})' 'linspace(0, 1, 3)' 'KVCache<int>({}, 1, 2)'
+}
+
 verdicts=$BUILD/tests/headers.passed
 if [[ -f $verdicts && -z $(find include "$0" "$BUILD/config.mk" -newer "$verdicts") ]]; then
   passed=$(grep -c '^ok' "$verdicts") && sed 's/^ok/ok, as before/' "$verdicts"
@@ -45,16 +92,10 @@ else
   touch "$scratch/began"  # a header that changes while this runs is newer than its verdict
   headers_alone >"$scratch/verdicts"
   units_link >>"$scratch/verdicts"
+  what_is_not_offered >>"$scratch/verdicts"
   cat "$scratch/verdicts"
   if ((failed == 0)); then cp "$scratch/verdicts" "$verdicts" && touch -r "$scratch/began" "$verdicts"; fi
 fi
-
-# ---- an element type that an operation does not take
-
-! printf '%s\n' '#include <tapehead/ops/math.hpp>' 'auto y = tapehead::exp(tapehead::Tensor<std::int64_t>{1});' |
-  $TAPEHEAD_COMPILE -O0 -fsyntax-only -x c++ - >"$scratch/log" 2>&1 &&
-  grep -q 'this operation takes Tensor<float> or Tensor<double>: convert with to<float>(x)' "$scratch/log"
-judge $? 'exp() of an int64 tensor stops the compiler at a line that says how to convert' "$scratch/log"
 
 # ---- the flags
 
@@ -70,6 +111,31 @@ if echo 'int main() {}' | $CXX "-march=$MARCH" -fsyntax-only -x c++ - 2>/dev/nul
     ! grep -v -e " -march=$MARCH " "$scratch/library" >"$scratch/found"
   judge $? "each file of the library is built for MARCH=$MARCH" "$scratch/found"
 fi
+
+# ---- GNU make 3.81, which is macOS's
+
+# newer FILE...: the lines that need a newer make, and those whose meaning depends on the version: 3.81 takes the first
+# pattern rule that fits, newer ones that with the shortest stem, so a folder's rule stands before that of the one above
+newer() {
+  awk '
+    /^\t/ && !/\$\((file|let|intcmp|guile)[ ,]/ { next }  # what the shell reads
+    /^ *((export|override) +)*[A-Za-z_][^ :=#]* *(!|:::?)=/ || /\$[({](file|let|intcmp|guile)[ ,]/ ||
+    /^ *(undefine|private|-?load) / || /: *private / || /^ *define +[^ =]+ *[:?+!]*=/ || /^[^#=]*&::?( |$)/ ||
+    /\.(ONESHELL|RECIPEPREFIX|SHELLFLAGS|SHELLSTATUS|EXTRA_PREREQS|NOTINTERMEDIATE|WAIT|LOADED)/ { print FILENAME ": " $0 }
+    match($0, /\(call compiled,[^,]*/) {
+      folder = substr($0, RSTART + 15, RLENGTH - 15) "/"
+      for (i = 0; i < count; ++i) if (index(folder, before[i]) == 1) print FILENAME ": after " before[i] ": " $0
+      before[count++] = folder
+    }' "$@"
+}
+for line in 'A != date' 'A ::= 1' 'export A :::= 1' 'A := $(file <x)' 'B = $(let a,1,$(a))' 'undefine A' 'private A = 1' \
+  'all: private A = 1' 'define A =' 'define A :=' 'a b &: c' '.ONESHELL:' '.RECIPEPREFIX = >' '.SHELLFLAGS = -ec' \
+  $'\t@$(file >x,1)' '$(eval $(call compiled,tests/kernels,tests))'; do
+  { cat Makefile && echo "$line"; } >"$scratch/spoilt.mk"
+  [[ $(newer "$scratch/spoilt.mk") == "$scratch/spoilt.mk: "*"$line" ]] || echo "not found: $line"
+done >"$scratch/found"
+newer Makefile chapters/*/*.mk tests/*/*.mk notebooks/*.mk >>"$scratch/found"
+judge "$(wc -l <"$scratch/found")" 'GNU make 3.81 understands every makefile' "$scratch/found"
 
 # ---- the list of targets
 

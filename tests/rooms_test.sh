@@ -11,16 +11,16 @@ house_budget=12600
 # A room may include the rooms that are named after its budget, and in turn theirs.
 rooms='
 kernels     3240
-tensor       990  kernels
+tensor      1005  kernels
 random       300  tensor
 autograd     890  tensor
-ops         2070  autograd random
+ops         2073  autograd random
 checks       530  ops
 attention   1370  ops
 caches       650  attention
 files        810  tensor
 models      1350  caches files
-figures      800  autograd'
+figures      801  autograd'
 
 # check FOLDER: prints a line for each room, and one beginning with "wrong: " for each fault
 check() {
@@ -117,10 +117,10 @@ expect 'include/tapehead/models/models.hpp:2: models may not include: #include "
   'echo "#include \"tapehead/tapehead.hpp\"" >>include/tapehead/models/models.hpp'
 expect '' 'echo "#include \"tensor/tensor.hpp\"" >>src/models/models.cpp'  # caches, attention, ops, autograd, tensor
 expect 'src/attic/a.cpp is in no room' 'mkdir src/attic; touch src/attic/b.hpp; echo "int a;" >src/attic/a.cpp'
-expect 'tensor has 991 lines of code; its budget is 990' 'lines "int a;  // a" 988 >>src/tensor/tensor.cpp'
-expect '' 'lines "int a;" 987 >>src/tensor/tensor.cpp; lines "  // no code" 9 >>src/tensor/tensor.cpp'
-expect '' '{ lines "int a;" 986; echo "int b; /* one"; lines "two \" // " 9; echo "three */"; lines "" 9; } >>src/tensor/tensor.cpp'
-expect 'tensor has 991' '{ lines "int a;" 987; echo "const char* b = \"/*\"; /**/ char c = \047\"\047;"; } >>src/tensor/tensor.cpp'
+expect 'tensor has 1006 lines of code; its budget is 1005' 'lines "int a;  // a" 1003 >>src/tensor/tensor.cpp'
+expect '' 'lines "int a;" 1002 >>src/tensor/tensor.cpp; lines "  // no code" 9 >>src/tensor/tensor.cpp'
+expect '' '{ lines "int a;" 1001; echo "int b; /* one"; lines "two \" // " 9; echo "three */"; lines "" 9; } >>src/tensor/tensor.cpp'
+expect 'tensor has 1006' '{ lines "int a;" 1002; echo "const char* b = \"/*\"; /**/ char c = \047\"\047;"; } >>src/tensor/tensor.cpp'
 expect 'the house has' 'echo "$rooms" | while read -r room budget more; do
   [ -z "$room" ] || { mkdir -p "src/$room" && lines "int a;" "$((budget - 5))" >>"src/$room/$room.cpp"; }
 done'

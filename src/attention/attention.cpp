@@ -148,8 +148,8 @@ Tensor<bool> attention_keep_mask(const Shape& scores, double dropout_p, std::uin
   return keep;
 }
 
-template <std::floating_point T> Attention<T> attention(const Tensor<T>& Q, const Tensor<T>& K, const Tensor<T>& V,
-                                                        const AttentionOptions<std::type_identity_t<T>>& options) {
+template <Floating T> Attention<T> attention(const Tensor<T>& Q, const Like<T>& K, const Like<T>& V,
+                                             const AttentionOptions<std::type_identity_t<T>>& options) {
   detail::check_attention("attention", Q, K, V, options.enable_gqa);
   const std::int64_t group = heads_per_key_head(Q, K, options);
   const Tensor<T> S = masked_scores("attention", Q, repeat_heads(K, group), options);  // (…, Lq, Lk)
@@ -159,9 +159,8 @@ template <std::floating_point T> Attention<T> attention(const Tensor<T>& Q, cons
   return {.out = matmul(dropped, repeat_heads(V, group)), .weights = A};
 }
 
-template <std::floating_point T>
-AttentionGradients<T> attention_backward(const Tensor<T>& Q, const Tensor<T>& K, const Tensor<T>& V,
-                                         const Tensor<T>& dO,
+template <Floating T>
+AttentionGradients<T> attention_backward(const Tensor<T>& Q, const Like<T>& K, const Like<T>& V, const Like<T>& dO,
                                          const AttentionOptions<std::type_identity_t<T>>& options) {
   detail::check_attention("attention_backward", Q, K, V, options.enable_gqa);
   const std::int64_t group = heads_per_key_head(Q, K, options);

@@ -13,13 +13,12 @@ const Op flash_attention_op{"flash_attention",
 const Op qkvpacked_op{"flash_attention_qkvpacked", "flash_attention with Q, K and V the heads of one tensor",
                       "dQ, dK and dV as flash_attention, side by side", "(…, Hq + 2 Hkv, L, d) → (…, Hq, L, d)"};
 
-template <std::floating_point T> Flash<T> flash_attention(const Tensor<T>& Q, const Tensor<T>& K, const Tensor<T>& V,
-                                                          const AttentionOptions<std::type_identity_t<T>>& options) {
+template <Floating T> Flash<T> flash_attention(const Tensor<T>& Q, const Like<T>& K, const Like<T>& V,
+                                               const AttentionOptions<std::type_identity_t<T>>& options) {
   return detail::run_fused<T>(flash_attention_op, {Q, K, V}, options);
 }
-template <std::floating_point T>
-Flash<T> flash_attention_qkvpacked(const Tensor<T>& qkv, std::int64_t heads,
-                                   const AttentionOptions<std::type_identity_t<T>>& options) {
+template <Floating T> Flash<T> flash_attention_qkvpacked(const Tensor<T>& qkv, std::int64_t heads,
+                                                         const AttentionOptions<std::type_identity_t<T>>& options) {
   const auto parts = detail::split_qkv(qkvpacked_op.name, detach(qkv), heads);
   return detail::run_fused<T>(qkvpacked_op, {parts[0], parts[1], parts[2], qkv}, options);
 }

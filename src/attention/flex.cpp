@@ -55,8 +55,8 @@ const Op flex_attention_op{
     "flex_attention", "O = softmax(mask(score_mod(Q Kᵀ / √d_k))) V, by tiles",
     "as flash_attention, dS ∂score_mod/∂s in between; what score_mod reads gets Σ dS ∂score_mod/∂x",
     "(…, Lq, d) (…, Lk, d) (…, Lk, d_v) → (…, Lq, d_v)"};
-template <class T> Flash<T> flex_run(const Tensor<T>& q, const Tensor<T>& k, const Tensor<T>& v,
-                                     FlexFunctions<T> functions, const AttentionOptions<T>& options) {
+template <class T> Flash<T> flex_run(const Tensor<T>& q, const Like<T>& k, const Like<T>& v, FlexFunctions<T> functions,
+                                     const AttentionOptions<T>& options) {
   require<ValueError>(options.dropout_p == 0,
                       "flex_attention: dropout_p {}; there is no dropout here, flash_attention has it",
                       options.dropout_p);

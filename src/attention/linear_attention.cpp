@@ -72,12 +72,14 @@ template <class T> struct Sums {
 
 }  // namespace
 
-template <std::floating_point T> Tensor<T> linear_attention(const Tensor<T>& Q, const Tensor<T>& K, const Tensor<T>& V,
-                                                            bool causal, std::int64_t chunk) {
+template <Floating T>
+Tensor<T> linear_attention(const Tensor<T>& Q, const Like<T>& K, const Like<T>& V, bool causal, std::int64_t chunk) {
   check(Q, K, V, causal);
   require<ValueError>(chunk >= 1, "linear_attention: chunk {}; it must be 1 or more", chunk);
   const Tensor<T> q = feature(Q, shift_of(Q)), shifts = shift_of(K);
   if (K.size(-2) == 0) return matmul(matmul(q, mT(K)), V);  // no key: zeros
+  require<ShapeError>(K.size(-1) > 0, "linear_attention: Q {}, K {}; rows of width 0 have no features to weigh keys by",
+                      Q.shape(), K.shape());
   if (!causal) {
     const Sums<T> all(K, V, max(shifts, -2, true));
     return normalised(matmul(q, all.kv), sum(q * all.k, -1, true));

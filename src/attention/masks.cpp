@@ -13,8 +13,10 @@ Tensor<bool> band(const char* op, std::int64_t Lq, std::int64_t Lk, Align align,
                   std::int64_t last) {
   Buffer<bool> mask({Lq, Lk}, op);
   const std::int64_t offset = align == Align::bottom_right ? Lk - Lq : 0;
-  for (std::int64_t i = 0; i < Lq; ++i)
-    for (std::int64_t j = 0; j < Lk; ++j) mask[i * Lk + j] = j - i - offset >= first && j - i - offset <= last;
+  for (std::int64_t n = 0; n < mask.numel(); ++n) {  // by element: a side may be 2^62 long where the other is 0
+    const std::int64_t distance = n % Lk - n / Lk - offset;
+    mask[n] = distance >= first && distance <= last;
+  }
   return mask;
 }
 
@@ -56,7 +58,7 @@ Tensor<bool> sliding_window_mask(std::int64_t Lq, std::int64_t Lk, std::int64_t 
 }
 
 Tensor<bool> prefix_mask(std::int64_t L, std::int64_t prefix) {
-  require<ValueError>(prefix >= 0 && prefix <= L, "prefix_mask: prefix {}; it must be in 0 to {}", prefix, L);
+  require<ValueError>(prefix >= 0, "prefix_mask: prefix {}; it must not be negative", prefix);
   const Tensor<bool> in_prefix = lt(arange<std::int64_t>(L), scalar(prefix));
   return causal_mask(L) | in_prefix;
 }

@@ -63,9 +63,8 @@ sdpa_kernel::~sdpa_kernel() { allowed = std::move(before_); }
 
 std::optional<Backend> last_sdpa_backend() { return last; }
 
-template <std::floating_point T>
-Tensor<T> dispatch_attention(const Tensor<T>& q, const Tensor<T>& k, const Tensor<T>& v,
-                             const AttentionOptions<std::type_identity_t<T>>& options) {
+template <Floating T> Tensor<T> dispatch_attention(const Tensor<T>& q, const Like<T>& k, const Like<T>& v,
+                                                   const AttentionOptions<std::type_identity_t<T>>& options) {
   const std::optional<Backend> backend = choose(q, k, v, options);
   if (!backend) {
     std::string reasons;
@@ -83,9 +82,8 @@ Tensor<T> dispatch_attention(const Tensor<T>& q, const Tensor<T>& k, const Tenso
   return out;
 }
 
-template <std::floating_point T>
-Tensor<T> dispatch_attention_qkvpacked(const Tensor<T>& qkv, std::int64_t heads,
-                                       const AttentionOptions<std::type_identity_t<T>>& options) {
+template <Floating T> Tensor<T> dispatch_attention_qkvpacked(const Tensor<T>& qkv, std::int64_t heads,
+                                                             const AttentionOptions<std::type_identity_t<T>>& options) {
   if (choose(qkv, qkv, qkv, options) == Backend::flash) {
     Tensor<T> out = flash_attention_qkvpacked(qkv, heads, options).out;
     last = Backend::flash;
@@ -97,8 +95,8 @@ Tensor<T> dispatch_attention_qkvpacked(const Tensor<T>& qkv, std::int64_t heads,
   return dispatch_attention(parts[0], parts[1], parts[2], grouped);
 }
 
-template <std::floating_point T> std::string explain_sdpa(const Tensor<T>& q, const Tensor<T>& k, const Tensor<T>& v,
-                                                          const SdpaOptions<std::type_identity_t<T>>& given) {
+template <Floating T> std::string explain_sdpa(const Tensor<T>& q, const Like<T>& k, const Like<T>& v,
+                                               const SdpaOptions<std::type_identity_t<T>>& given) {
   const AttentionOptions<T> options = given;
   const std::optional<Backend> chosen = choose(q, k, v, options);
   std::string table = fmt::format("scaled_dot_product_attention: q {}, k {}, v {}\n", q.shape().str(), k.shape().str(),

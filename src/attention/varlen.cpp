@@ -32,10 +32,10 @@ std::vector<std::int64_t> starts(const char* name, const Tensor<std::int64_t>& c
 
 }  // namespace
 
-template <std::floating_point T>
-Flash<T> flash_attention_varlen(const Tensor<T>& q, const Tensor<T>& k, const Tensor<T>& v,
-                                const Tensor<std::int64_t>& cu_seqlens_q, const Tensor<std::int64_t>& cu_seqlens_k,
-                                const AttentionOptions<std::type_identity_t<T>>& options) {
+template <Floating T> Flash<T> flash_attention_varlen(const Tensor<T>& q, const Like<T>& k, const Like<T>& v,
+                                                      const Tensor<std::int64_t>& cu_seqlens_q,
+                                                      const Tensor<std::int64_t>& cu_seqlens_k,
+                                                      const AttentionOptions<std::type_identity_t<T>>& options) {
   require<ShapeError>(q.rank() == 3 && k.rank() == 3 && v.rank() == 3,
                       "{}: q {}, k {}, v {}; packed buffers are (total, H, d)", varlen_op.name, q.shape(), k.shape(),
                       v.shape());

@@ -10,7 +10,7 @@ namespace tapehead {
 using detail::recorded;
 
 const Op add_op{"add", "c = a + b", "da = dc, db = dc", "broadcast"};
-template <class T> Numeric<T> add(const Tensor<T>& a, const Tensor<T>& b) {
+template <class T> Numeric<T> add(const Tensor<T>& a, const Like<T>& b) {
   auto c =
       detail::map<T>("add", a, b, [](T x, T y) { return detail::wrapped(x, y, [](auto u, auto v) { return u + v; }); });
   return recorded(add_op, std::move(c), wrt(a, [](const auto& dc) { return dc; }),

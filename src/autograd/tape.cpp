@@ -199,6 +199,11 @@ template <class T> void Tape<T>::connect(int node, detail::Edge<T>* edge) {
   *link = edge;
 }
 
+template <class T> std::size_t Tape<T>::checked(std::int64_t record) const {
+  require<IndexError>(record >= 0 && record < size(), "tape: record {}; there are {}, from number 0", record, size());
+  return static_cast<std::size_t>(record);
+}
+
 template <class T> const std::string& Tape<T>::name(std::int64_t i) const {
   static const std::string none;
   const int kept = node(i).kept;
@@ -260,6 +265,7 @@ template <class T> Gradients<T> Tape<T>::backward(const Tensor<T>& y, const Tens
 // for (record : reversed(tape)) pass its gradient on to its inputs.
 template <class T>
 void Tape<T>::replay(int from, const Tensor<T>& dy, const std::function<void(int, const Tensor<T>&)>& visit) const {
+  checked(from);
   struct Suspend {
     bool& flag;
     bool before = std::exchange(flag, true);

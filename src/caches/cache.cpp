@@ -24,7 +24,7 @@ std::int64_t twice(std::int64_t window) {
 
 }  // namespace
 
-template <std::floating_point T>
+template <Floating T>
 KVCache<T>::KVCache(const Shape& lead, std::int64_t capacity, std::int64_t key_width, std::int64_t value_width)
     : lead_(lead) {
   require<ShapeError>(lead.rank() <= max_rank - 2, "KVCache: leading axes {}; at most {} go before (length, width)",
@@ -35,7 +35,7 @@ KVCache<T>::KVCache(const Shape& lead, std::int64_t capacity, std::int64_t key_w
   make_rows(capacity, key_width, value_width > 0 ? value_width : key_width);
 }
 
-template <std::floating_point T>
+template <Floating T>
 void KVCache<T>::make_rows(std::int64_t capacity, std::int64_t key_width, std::int64_t value_width) {
   Buffer<T> keys(detail::extended(lead_, capacity, key_width), "KVCache"),
       values(detail::extended(lead_, capacity, value_width), "KVCache");
@@ -43,14 +43,14 @@ void KVCache<T>::make_rows(std::int64_t capacity, std::int64_t key_width, std::i
   keys_ = std::move(keys), values_ = std::move(values), written_ = std::move(written);
 }
 
-template <std::floating_point T> Tensor<T> KVCache<T>::seen(const Tensor<T>& rows) const {
+template <Floating T> Tensor<T> KVCache<T>::seen(const Tensor<T>& rows) const {
   return rows.view(detail::extended(lead_, length_, rows.size(-1)), rows.strides(), rows.data());
 }
 
 // Makes the rows length … end - 1 this cache's alone. They are already if nothing was written behind `length`,
 // because then no view shows them. Otherwise a copy of this cache wrote there, or this one did before it was
 // truncated: views may show those rows, so all rows move.
-template <std::floating_point T> void KVCache<T>::claim(std::int64_t end) {
+template <Floating T> void KVCache<T>::claim(std::int64_t end) {
   std::int64_t expected = length_;
   if (written_->compare_exchange_strong(expected, end)) return;
   if (detail::unshared(keys_) && detail::unshared(values_)) return written_->store(end);
@@ -61,7 +61,7 @@ template <std::floating_point T> void KVCache<T>::claim(std::int64_t end) {
   written_->store(end);
 }
 
-template <std::floating_point T> void KVCache<T>::append(const Tensor<T>& k, const Tensor<T>& v) {
+template <Floating T> void KVCache<T>::append(const Tensor<T>& k, const Tensor<T>& v) {
   const std::int64_t n = detail::new_rows("KVCache.append", k, v, lead_, key_width(), value_width());
   require<ValueError>(
       n <= capacity() - length_,
@@ -76,7 +76,7 @@ template <std::floating_point T> void KVCache<T>::append(const Tensor<T>& k, con
   length_ += n;
 }
 
-template <std::floating_point T> void KVCache<T>::truncate(std::int64_t length) {
+template <Floating T> void KVCache<T>::truncate(std::int64_t length) {
   require<ValueError>(length >= 0 && length <= length_, "KVCache.truncate: to {} tokens of {}; it must be 0 to {}",
                       length, length_, length_);
   length_ = length;
@@ -106,16 +106,16 @@ template <class T> Tensor<T> decode_run(const Tensor<T>& q, const KVCache<T>& ca
 
 }  // namespace
 
-template <std::floating_point T> Tensor<T> decode(const Tensor<T>& q, const KVCache<T>& cache,
-                                                  const AttentionOptions<std::type_identity_t<T>>& options) {
+template <Floating T>
+Tensor<T> decode(const Like<T>& q, const KVCache<T>& cache, const AttentionOptions<std::type_identity_t<T>>& options) {
   return decode_run(q, cache, 0, cache.length(), 0, options);
 }
 
-template <std::floating_point T> SlidingKVCache<T>::SlidingKVCache(const Shape& lead, std::int64_t window,
-                                                                   std::int64_t key_width, std::int64_t value_width)
+template <Floating T> SlidingKVCache<T>::SlidingKVCache(const Shape& lead, std::int64_t window, std::int64_t key_width,
+                                                        std::int64_t value_width)
     : window_(window), rows_(lead, twice(window), key_width, value_width) {}
 
-template <std::floating_point T> void SlidingKVCache<T>::append(const Tensor<T>& k, const Tensor<T>& v) {
+template <Floating T> void SlidingKVCache<T>::append(const Tensor<T>& k, const Tensor<T>& v) {
   const std::int64_t n =
       detail::new_rows("SlidingKVCache.append", k, v, rows_.lead(), rows_.key_width(), rows_.value_width());
   if (n == 0) return;
@@ -132,12 +132,12 @@ template <std::floating_point T> void SlidingKVCache<T>::append(const Tensor<T>&
   length_ += n, kept_ = before + n;
 }
 
-template <std::floating_point T> Tensor<T> SlidingKVCache<T>::last(const Tensor<T>& x) const {
+template <Floating T> Tensor<T> SlidingKVCache<T>::last(const Tensor<T>& x) const {
   return slice(x, -2, x.size(-2) - kept_, x.size(-2));
 }
 
-template <std::floating_point T> Tensor<T> decode(const Tensor<T>& q, const SlidingKVCache<T>& cache,
-                                                  const AttentionOptions<std::type_identity_t<T>>& options) {
+template <Floating T> Tensor<T> decode(const Like<T>& q, const SlidingKVCache<T>& cache,
+                                       const AttentionOptions<std::type_identity_t<T>>& options) {
   const std::int64_t n = q.rank() < 2 ? 0 : q.size(-2), window = cache.window(), kept = cache.kept();
   require<ValueError>(
       kept == cache.length() || n <= kept - (window - 1),

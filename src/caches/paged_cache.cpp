@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <set>
 
 #include "caches/decoding.hpp"
 #include "kernels/require.hpp"
@@ -24,7 +25,7 @@ template <class Size> Size checked(Size size) {
 
 }  // namespace
 
-template <std::floating_point T> PagedKVCache<T>::PagedKVCache(const Size& size)
+template <Floating T> PagedKVCache<T>::PagedKVCache(const Size& size)
     : size_(checked(size)),
       keys_(Buffer<T>({size_.blocks, size_.heads, size_.block_size, size_.key_width}, "PagedKVCache")),
       values_(Buffer<T>({size_.blocks, size_.heads, size_.block_size, size_.value_width}, "PagedKVCache")),
@@ -33,38 +34,38 @@ template <std::floating_point T> PagedKVCache<T>::PagedKVCache(const Size& size)
   std::iota(free_.rbegin(), free_.rend(), std::int64_t{0});  // block 0 is taken first
 }
 
-template <std::floating_point T> const typename PagedKVCache<T>::Entry& PagedKVCache<T>::get(Sequence sequence) const {
+template <Floating T> const typename PagedKVCache<T>::Entry& PagedKVCache<T>::get(Sequence sequence) const {
   const auto at = sequences_.find(sequence);
   require<IndexError>(at != sequences_.end(), "PagedKVCache: there is no sequence {}{}", sequence,
                       sequence >= 0 && sequence < next_ ? " any more: it was erased" : "; add() gives one");
   return at->second;
 }
 
-template <std::floating_point T> std::int64_t PagedKVCache<T>::holders(std::int64_t block) const {
+template <Floating T> std::int64_t PagedKVCache<T>::holders(std::int64_t block) const {
   require<IndexError>(block >= 0 && block < size_.blocks, "PagedKVCache: block {} of {}; blocks are 0 to {}", block,
                       size_.blocks, size_.blocks - 1);
   return holders_[static_cast<std::size_t>(block)].all;
 }
 
-template <std::floating_point T> std::vector<std::int64_t> PagedKVCache<T>::sequences() const {
+template <Floating T> std::vector<std::int64_t> PagedKVCache<T>::sequences() const {
   std::vector<Sequence> all;
   for (const auto& entry : sequences_) all.push_back(entry.first);
   return all;
 }
 
-template <std::floating_point T> typename PagedKVCache<T>::Holders& PagedKVCache<T>::held(std::int64_t block) {
+template <Floating T> typename PagedKVCache<T>::Holders& PagedKVCache<T>::held(std::int64_t block) {
   require<ValueError>(holders(block) > 0,
                       "PagedKVCache: block {} is free; only a block that somebody holds can be shared or released",
                       block);
   return holders_[static_cast<std::size_t>(block)];
 }
 
-template <std::floating_point T> void PagedKVCache<T>::retain(std::int64_t block) {
+template <Floating T> void PagedKVCache<T>::retain(std::int64_t block) {
   Holders& h = held(block);
   ++h.all, ++h.retained;
 }
 
-template <std::floating_point T> void PagedKVCache<T>::release(std::int64_t block) {
+template <Floating T> void PagedKVCache<T>::release(std::int64_t block) {
   Holders& h = held(block);
   require<ValueError>(h.retained > 0,
                       "PagedKVCache: block {} was not retained, so it cannot be released; the sequences "
@@ -74,21 +75,21 @@ template <std::floating_point T> void PagedKVCache<T>::release(std::int64_t bloc
 }
 
 // One holder fewer. free_ has room, because it held every block at the beginning.
-template <std::floating_point T> void PagedKVCache<T>::drop(std::int64_t block) {
+template <Floating T> void PagedKVCache<T>::drop(std::int64_t block) {
   if (--held(block).all == 0) free_.push_back(block);
 }
 
-template <std::floating_point T> std::int64_t PagedKVCache<T>::take() {
+template <Floating T> std::int64_t PagedKVCache<T>::take() {
   const std::int64_t block = free_.back();
   free_.pop_back();
   return holders_[static_cast<std::size_t>(block)].all = 1, block;
 }
 
-template <std::floating_point T> std::int64_t PagedKVCache<T>::blocks_for(std::int64_t tokens) const {
+template <Floating T> std::int64_t PagedKVCache<T>::blocks_for(std::int64_t tokens) const {
   return tokens / size_.block_size + (tokens % size_.block_size != 0);
 }
 
-template <std::floating_point T> std::int64_t PagedKVCache<T>::fork(Sequence sequence, std::int64_t length) {
+template <Floating T> std::int64_t PagedKVCache<T>::fork(Sequence sequence, std::int64_t length) {
   const Entry& from = get(sequence);
   require<ValueError>(length >= -1 && length <= from.length,
                       "PagedKVCache.fork: the first {} tokens of sequence {}, which has {}; -1 means all", length,
@@ -97,24 +98,26 @@ template <std::floating_point T> std::int64_t PagedKVCache<T>::fork(Sequence seq
   return adopt({from.blocks.begin(), from.blocks.begin() + blocks_for(shared)}, shared);
 }
 
-template <std::floating_point T>
+template <Floating T>
 std::int64_t PagedKVCache<T>::adopt(const std::vector<std::int64_t>& blocks, std::int64_t length) {
   require<ValueError>(length >= 0 && blocks_for(length) == static_cast<std::int64_t>(blocks.size()),
                       "PagedKVCache.adopt: {} tokens in {} blocks of {}; they must fill all blocks, the "
                       "last one at least in part",
                       length, blocks.size(), size_.block_size);
+  require<ValueError>(std::set<std::int64_t>(blocks.begin(), blocks.end()).size() == blocks.size(),
+                      "PagedKVCache.adopt: a block is listed twice; each holds other tokens of the sequence");
   for (std::int64_t block : blocks) held(block);
   sequences_.emplace(next_, Entry{blocks, length});
   for (std::int64_t block : blocks) ++held(block).all;
   return next_++;
 }
 
-template <std::floating_point T> void PagedKVCache<T>::erase(Sequence sequence) {
+template <Floating T> void PagedKVCache<T>::erase(Sequence sequence) {
   for (std::int64_t block : get(sequence).blocks) drop(block);
   sequences_.erase(sequence);
 }
 
-template <std::floating_point T> std::int64_t PagedKVCache<T>::blocks_needed(Sequence sequence, std::int64_t n) const {
+template <Floating T> std::int64_t PagedKVCache<T>::blocks_needed(Sequence sequence, std::int64_t n) const {
   const Entry& entry = get(sequence);
   const std::int64_t most = std::numeric_limits<std::int64_t>::max() - entry.length;
   require<ValueError>(n >= 0 && n <= most, "PagedKVCache.blocks_needed: {} more tokens; it must be 0 to {}", n, most);
@@ -122,8 +125,7 @@ template <std::floating_point T> std::int64_t PagedKVCache<T>::blocks_needed(Seq
   return blocks_for(entry.length + n) - blocks_for(entry.length) + (copies ? 1 : 0);
 }
 
-template <std::floating_point T>
-void PagedKVCache<T>::append(Sequence sequence, const Tensor<T>& k, const Tensor<T>& v) {
+template <Floating T> void PagedKVCache<T>::append(Sequence sequence, const Tensor<T>& k, const Tensor<T>& v) {
   const std::int64_t n =
       detail::new_rows("PagedKVCache.append", k, v, {size_.heads}, size_.key_width, size_.value_width);
   const std::int64_t needed = blocks_needed(sequence, n);
@@ -149,14 +151,13 @@ void PagedKVCache<T>::append(Sequence sequence, const Tensor<T>& k, const Tensor
 }
 
 // The first row of a head in a block.
-template <std::floating_point T>
-T* PagedKVCache<T>::rows(const Tensor<T>& pool, std::int64_t block, std::int64_t head) const {
+template <Floating T> T* PagedKVCache<T>::rows(const Tensor<T>& pool, std::int64_t block, std::int64_t head) const {
   return const_cast<T*>(pool.data()) + block * pool.strides()[0] + head * pool.strides()[1];
 }
 
 // Calls f(block, place, token, count) for each run of the tokens begin … end - 1 that lies in one block, from its
 // place in the block on.
-template <std::floating_point T> template <class F>
+template <Floating T> template <class F>
 void PagedKVCache<T>::each_run(const Entry& entry, std::int64_t begin, std::int64_t end, const F& f) const {
   const std::int64_t B = size_.block_size;
   for (std::int64_t at = begin, count; at < end; at += count) {
@@ -166,7 +167,7 @@ void PagedKVCache<T>::each_run(const Entry& entry, std::int64_t begin, std::int6
 }
 
 // new_rows (heads, n, width) go behind what the entry holds.
-template <std::floating_point T>
+template <Floating T>
 void PagedKVCache<T>::write(const Tensor<T>& pool, const Entry& entry, const Tensor<T>& new_rows) {
   const std::int64_t n = new_rows.size(1), width = new_rows.size(2);
   each_run(entry, entry.length, entry.length + n, [&](auto block, auto place, auto at, auto count) {
@@ -176,7 +177,7 @@ void PagedKVCache<T>::write(const Tensor<T>& pool, const Entry& entry, const Ten
   });
 }
 
-template <std::floating_point T> Tensor<T> PagedKVCache<T>::gathered(Sequence sequence, const Tensor<T>& pool) const {
+template <Floating T> Tensor<T> PagedKVCache<T>::gathered(Sequence sequence, const Tensor<T>& pool) const {
   const Entry& entry = get(sequence);
   const std::int64_t width = pool.size(-1);
   Buffer<T> out({size_.heads, entry.length, width}, "PagedKVCache");
@@ -187,9 +188,8 @@ template <std::floating_point T> Tensor<T> PagedKVCache<T>::gathered(Sequence se
   return out;
 }
 
-template <std::floating_point T> Tensor<T> decode(const Tensor<T>& q, const PagedKVCache<T>& cache,
-                                                  std::int64_t sequence,
-                                                  const AttentionOptions<std::type_identity_t<T>>& options) {
+template <Floating T> Tensor<T> decode(const Like<T>& q, const PagedKVCache<T>& cache, std::int64_t sequence,
+                                       const AttentionOptions<std::type_identity_t<T>>& options) {
   const auto size = cache.size();
   std::vector<std::int64_t> first_rows = cache.blocks(sequence);
   for (std::int64_t& row : first_rows) row *= size.heads * size.block_size;

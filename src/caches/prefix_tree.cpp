@@ -19,18 +19,18 @@ Tokens block_of(const Tokens& tokens, std::int64_t i, std::int64_t block_size) {
 
 }  // namespace
 
-template <std::floating_point T> PrefixTree<T>::~PrefixTree() {
+template <Floating T> PrefixTree<T>::~PrefixTree() {
   for (std::int64_t block : blocks()) cache_.release(block);
 }
 
-template <std::floating_point T> std::vector<std::int64_t> PrefixTree<T>::blocks() const {
+template <Floating T> std::vector<std::int64_t> PrefixTree<T>::blocks() const {
   std::vector<std::int64_t> all;
   for (const auto& [key, node] : nodes_) all.push_back(node.block);
   return all;
 }
 
 // Down as far as whole blocks agree.
-template <std::floating_point T> typename PrefixTree<T>::Path PrefixTree<T>::walk(const Tokens& tokens) {
+template <Floating T> typename PrefixTree<T>::Path PrefixTree<T>::walk(const Tokens& tokens) {
   const std::int64_t B = cache_.size().block_size, whole = static_cast<std::int64_t>(tokens.size()) / B;
   ++clock_;
   Path path;
@@ -44,7 +44,7 @@ template <std::floating_point T> typename PrefixTree<T>::Path PrefixTree<T>::wal
   return path;
 }
 
-template <std::floating_point T> typename PrefixTree<T>::Match PrefixTree<T>::match(const Tokens& tokens) {
+template <Floating T> typename PrefixTree<T>::Match PrefixTree<T>::match(const Tokens& tokens) {
   const std::int64_t B = cache_.size().block_size;
   Path path = walk(tokens);
   std::int64_t length = static_cast<std::int64_t>(path.blocks.size()) * B;
@@ -69,7 +69,7 @@ template <std::floating_point T> typename PrefixTree<T>::Match PrefixTree<T>::ma
   return {cache_.adopt(path.blocks, length), length};
 }
 
-template <std::floating_point T> std::int64_t PrefixTree<T>::insert(const Tokens& tokens, std::int64_t sequence) {
+template <Floating T> std::int64_t PrefixTree<T>::insert(const Tokens& tokens, std::int64_t sequence) {
   const auto count = static_cast<std::int64_t>(tokens.size());
   require<ValueError>(
       count <= cache_.length(sequence),
@@ -88,12 +88,12 @@ template <std::floating_point T> std::int64_t PrefixTree<T>::insert(const Tokens
   return whole - first;
 }
 
-template <std::floating_point T> bool PrefixTree<T>::is_leaf(const Node& node) const {
+template <Floating T> bool PrefixTree<T>::is_leaf(const Node& node) const {
   const auto child = nodes_.lower_bound({node.number, {}});
   return child == nodes_.end() || child->first.first != node.number;
 }
 
-template <std::floating_point T> std::int64_t PrefixTree<T>::evict(std::int64_t count) {
+template <Floating T> std::int64_t PrefixTree<T>::evict(std::int64_t count) {
   require<ValueError>(count >= 0, "PrefixTree.evict: {} blocks; it must be 0 or more", count);
   for (std::int64_t freed = 0; freed < count; ++freed) {
     auto oldest = nodes_.end();

@@ -150,8 +150,10 @@ std::string plot_svg(const std::vector<Series>& series, const PlotOptions& o) {
 }
 
 Series convex_hull(const Series& points) {
+  require<ValueError>(points.x.size() == points.y.size(), "convex_hull: {} values of x and {} of y; give as many",
+                      points.x.size(), points.y.size());
   std::vector<Point> all;
-  for (std::size_t i = 0; i < std::min(points.x.size(), points.y.size()); ++i)
+  for (std::size_t i = 0; i < points.x.size(); ++i)
     if (std::isfinite(points.x[i]) && std::isfinite(points.y[i])) all.push_back({points.x[i], points.y[i]});
   std::sort(all.begin(), all.end());
   all.erase(std::unique(all.begin(), all.end()), all.end());

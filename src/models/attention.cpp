@@ -30,16 +30,15 @@ class Pinned {
 
 }  // namespace
 
-template <std::floating_point T> Tensor<T> attend(Implementation how, const Tensor<T>& Q, const Tensor<T>& K,
-                                                  const Tensor<T>& V,
-                                                  const AttentionOptions<std::type_identity_t<T>>& options) {
+template <Floating T> Tensor<T> attend(Implementation how, const Tensor<T>& Q, const Like<T>& K, const Like<T>& V,
+                                       const AttentionOptions<std::type_identity_t<T>>& options) {
   if (how == Implementation::eager) return attention(Q, K, V, options).out;
   const Pinned pinned(how);
   return dispatch_attention(Q, K, V, options);
 }
 
-template <std::floating_point T> Tensor<T> attend_packed(Implementation how, const Tensor<T>& qkv, std::int64_t heads,
-                                                         const AttentionOptions<std::type_identity_t<T>>& options) {
+template <Floating T> Tensor<T> attend_packed(Implementation how, const Tensor<T>& qkv, std::int64_t heads,
+                                              const AttentionOptions<std::type_identity_t<T>>& options) {
   require<ValueError>(how != Implementation::eager, "attend_packed: eager takes queries, keys and values separately");
   const Pinned pinned(how);
   return dispatch_attention_qkvpacked(qkv, heads, options);
@@ -63,7 +62,7 @@ template <class T> Tensor<T> rotated(const Tensor<T>& x, std::int64_t first_posi
   return rope(x, arange<std::int64_t>(first_position, first_position + x.size(-2)), theta);
 }
 
-template <std::floating_point T> Heads<T>::Heads(const char* op, std::int64_t full_width, const HeadOptions& o)
+template <Floating T> Heads<T>::Heads(const char* op, std::int64_t full_width, const HeadOptions& o)
     : heads(o.heads), kv_heads(o.kv_heads != 0 ? o.kv_heads : o.heads), head_dim(heads > 0 ? full_width / heads : 0) {
   require<ShapeError>(
       heads >= 1 && kv_heads >= 1 && full_width % heads == 0 && heads % kv_heads == 0,

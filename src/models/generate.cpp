@@ -44,8 +44,7 @@ std::int64_t chosen(const Tensor<T>& logits, const GenerateOptions& o, std::int6
 
 }  // namespace
 
-template <std::floating_point T>
-Ids generate(const GPT<T>& model, const Ids& prompt, std::int64_t n, const GenerateOptions& o) {
+template <Floating T> Ids generate(const GPT<T>& model, const Ids& prompt, std::int64_t n, const GenerateOptions& o) {
   require<ShapeError>(prompt.rank() >= 1 && prompt.size(-1) >= 1,
                       "generate: a prompt of shape {}; it is (…, L), with one token or more", prompt.shape());
   const std::int64_t L = prompt.size(-1);

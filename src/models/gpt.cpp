@@ -28,8 +28,7 @@ HeadOptions attention_of(const BlockOptions& o) {
 
 }  // namespace
 
-template <std::floating_point T>
-TransformerBlock<T>::TransformerBlock(std::int64_t width, TorchRandom& rng, const BlockOptions& o)
+template <Floating T> TransformerBlock<T>::TransformerBlock(std::int64_t width, TorchRandom& rng, const BlockOptions& o)
     : ln_1(make_norm<T>(o, width)),
       attn(width, rng, attention_of(o)),
       ln_2(make_norm<T>(o, width)),
@@ -38,7 +37,7 @@ TransformerBlock<T>::TransformerBlock(std::int64_t width, TorchRandom& rng, cons
 
 // ---- The model ----
 
-template <std::floating_point T> GPT<T>::GPT(const Options& o, TorchRandom& rng)
+template <Floating T> GPT<T>::GPT(const Options& o, TorchRandom& rng)
     : options(o), wte(o.vocabulary, o.width, rng), ln_f(make_norm<T>(o.blocks, o.width)), drop(o.blocks.dropout, rng) {
   require<ValueError>(o.layers >= 0, "GPT: {} layers; it must be 0 or more", o.layers);
   if (!o.blocks.attention.rope) {
@@ -56,7 +55,7 @@ template <std::floating_point T> GPT<T>::GPT(const Options& o, TorchRandom& rng)
 }
 
 // Every layer in order, then each block's c_proj (down_proj) once more.
-template <std::floating_point T> void GPT<T>::start_as_gpt2(TorchRandom& rng) {
+template <Floating T> void GPT<T>::start_as_gpt2(TorchRandom& rng) {
   const auto normal = [&rng](Tensor<T>& weight, double deviation) {
     weight = rng.normal<T>(0, deviation, weight.shape());
   };
@@ -75,8 +74,7 @@ template <std::floating_point T> void GPT<T>::start_as_gpt2(TorchRandom& rng) {
   });
 }
 
-template <std::floating_point T>
-Tensor<T> GPT<T>::embedded(const Tensor<std::int64_t>& ids, std::int64_t first_position) const {
+template <Floating T> Tensor<T> GPT<T>::embedded(const Tensor<std::int64_t>& ids, std::int64_t first_position) const {
   require<ShapeError>(ids.rank() >= 1, "GPT: ids of shape (); they are (…, L)");
   const std::int64_t end = first_position + ids.size(-1);
   require<ValueError>(!wpe || end <= options.block,
@@ -86,8 +84,7 @@ Tensor<T> GPT<T>::embedded(const Tensor<std::int64_t>& ids, std::int64_t first_p
   return wpe ? x + slice(wpe->weight, 0, first_position, end) : x;
 }
 
-template <std::floating_point T>
-Tensor<T> GPT<T>::decode(const Tensor<std::int64_t>& ids, std::vector<KVCache<T>>& cache) const {
+template <Floating T> Tensor<T> GPT<T>::decode(const Tensor<std::int64_t>& ids, std::vector<KVCache<T>>& cache) const {
   require<ValueError>(cache.size() == h.size(), "GPT.decode: {} caches for {} layers; make_cache() gives one for each",
                       cache.size(), h.size());
   const std::int64_t from = h.empty() ? 0 : cache.front().length();

@@ -4,8 +4,7 @@
 
 namespace tapehead::nn {
 
-template <std::floating_point T> Dropout<T>::Dropout(double probability, TorchRandom& rng)
-    : p(probability), generator_(&rng) {
+template <Floating T> Dropout<T>::Dropout(double probability, TorchRandom& rng) : p(probability), generator_(&rng) {
   require<ValueError>(p >= 0 && p <= 1, "Dropout: p {}; it is a probability, so it must be in [0, 1]", p);
 }
 template struct Dropout<float>;

@@ -109,7 +109,7 @@ template <class T> struct Step {
 
 }  // namespace
 
-template <std::floating_point T> void SGD<T>::update(const std::vector<Update<T>>& updates) {
+template <Floating T> void SGD<T>::update(const std::vector<Update<T>>& updates) {
   check_settings<T>("SGD", {{"lr", lr}, {"momentum", momentum}, {"weight_decay", weight_decay}});
   require<ValueError>(!nesterov || momentum > 0, "SGD: momentum is {}; it must be more than 0 with nesterov", momentum);
   std::vector<Step<T>> steps;
@@ -132,8 +132,7 @@ template <std::floating_point T> void SGD<T>::update(const std::vector<Update<T>
   for (Step<T>& s : steps) s.finish();
 }
 
-template <std::floating_point T, bool decoupled>
-void AdamOptimizer<T, decoupled>::update(const std::vector<Update<T>>& updates) {
+template <Floating T, bool decoupled> void AdamOptimizer<T, decoupled>::update(const std::vector<Update<T>>& updates) {
   const char* op = decoupled ? "AdamW" : "Adam";
   check_settings<T>(op, {{"lr", lr}, {"eps", eps}, {"weight_decay", weight_decay}});
   for (const auto& [name, beta] : {Setting{"beta1", beta1}, Setting{"beta2", beta2}})

@@ -19,21 +19,21 @@ using detail::recorded;
 using detail::wrapped;
 
 const Op sub_op{"sub", "c = a - b", "da = dc, db = -dc", "broadcast"};
-template <class T> Numeric<T> sub(const Tensor<T>& a, const Tensor<T>& b) {
+template <class T> Numeric<T> sub(const Tensor<T>& a, const Like<T>& b) {
   auto c = map<T>("sub", a, b, [](T x, T y) { return wrapped(x, y, [](auto u, auto v) { return u - v; }); });
   return recorded(sub_op, std::move(c), wrt(a, [](const auto& dc) { return dc; }),
                   wrt(b, [](const auto& dc) { return -dc; }));
 }
 
 const Op mul_op{"mul", "c = a b", "da = dc b, db = dc a", "broadcast"};
-template <class T> Numeric<T> mul(const Tensor<T>& a, const Tensor<T>& b) {
+template <class T> Numeric<T> mul(const Tensor<T>& a, const Like<T>& b) {
   auto c = map<T>("mul", a, b, [](T x, T y) { return wrapped(x, y, [](auto u, auto v) { return u * v; }); });
   const auto pullback = [](const auto& dc, const auto& other) { return dc * other; };
   return recorded(mul_op, std::move(c), wrt(a, pullback, b), wrt(b, pullback, a));
 }
 
 const Op div_op{"div", "c = a / b", "da = dc / b, db = -dc c / b", "broadcast"};
-template <class T> Real<T> div(const Tensor<T>& a, const Tensor<T>& b) {
+template <class T> Real<T> div(const Tensor<T>& a, const Like<T>& b) {
   const auto c = map<T>("div", a, b, [](T x, T y) { return x / y; });
   const auto into_a = [](const auto& dc, const auto& divisor) { return dc / divisor; };
   const auto into_b = [](const auto& dc, const auto& divisor, const auto& ratio) { return -(dc * ratio / divisor); };
@@ -81,15 +81,15 @@ template <class T> Tensor<T> extreme(const Op& op, const Tensor<T>& a, const Ten
 }  // namespace
 
 const Op maximum_op{"maximum", "c = max(a, b)", "da = dc [a > b] + ½ dc [a = b], db likewise", "broadcast"};
-template <class T> Real<T> maximum(const Tensor<T>& a, const Tensor<T>& b) { return extreme(maximum_op, a, b, true); }
+template <class T> Real<T> maximum(const Tensor<T>& a, const Like<T>& b) { return extreme(maximum_op, a, b, true); }
 
 const Op minimum_op{"minimum", "c = min(a, b)", "da = dc [a < b] + ½ dc [a = b], db likewise", "broadcast"};
-template <class T> Real<T> minimum(const Tensor<T>& a, const Tensor<T>& b) { return extreme(minimum_op, a, b, false); }
+template <class T> Real<T> minimum(const Tensor<T>& a, const Like<T>& b) { return extreme(minimum_op, a, b, false); }
 
 // Where a = 0, both formulas may be 0 · ∞. As in PyTorch da is 0 at b = 0, where c does not depend on a, and db is 0
 // for b >= 0, the limit for b > 0. The argument is replaced, and not the result, so that no NaN comes back through it.
 const Op pow_op{"pow", "c = aᵇ", "da = dc b aᵇ⁻¹, db = dc c log a", "broadcast"};
-template <class T> Real<T> pow(const Tensor<T>& a, const Tensor<T>& b) {
+template <class T> Real<T> pow(const Tensor<T>& a, const Like<T>& b) {
   const auto c = map<T>("pow", a, b, [](T x, T y) { return std::pow(x, y); });
   const auto into_a = [](const auto& dc, const auto& base, const auto& exponent) {
     const auto constant = (base == 0) & (exponent == 0);
@@ -112,16 +112,16 @@ template <class T> Real<T> pow(const Tensor<T>& x, std::type_identity_t<T> p) {
   return record(pow_number_op, std::move(y), wrt(x, pullback, x));
 }
 
-template <class T> Tensor<bool> eq(const Tensor<T>& a, const Tensor<T>& b) {
+template <class T> Tensor<bool> eq(const Tensor<T>& a, const Like<T>& b) {
   return map<bool>("eq", a, b, [](T x, T y) { return x == y; });
 }
-template <class T> Tensor<bool> ne(const Tensor<T>& a, const Tensor<T>& b) {
+template <class T> Tensor<bool> ne(const Tensor<T>& a, const Like<T>& b) {
   return map<bool>("ne", a, b, [](T x, T y) { return x != y; });
 }
-template <class T> Numeric<T, Tensor<bool>> lt(const Tensor<T>& a, const Tensor<T>& b) {
+template <class T> Numeric<T, Tensor<bool>> lt(const Tensor<T>& a, const Like<T>& b) {
   return map<bool>("lt", a, b, [](T x, T y) { return x < y; });
 }
-template <class T> Numeric<T, Tensor<bool>> le(const Tensor<T>& a, const Tensor<T>& b) {
+template <class T> Numeric<T, Tensor<bool>> le(const Tensor<T>& a, const Like<T>& b) {
   return map<bool>("le", a, b, [](T x, T y) { return x <= y; });
 }
 Tensor<bool> operator&(const Tensor<bool>& a, const Tensor<bool>& b) {
@@ -134,12 +134,12 @@ Tensor<bool> operator~(const Tensor<bool>& x) {
   return map<bool>("~", x, [](bool v) { return !v; });
 }
 
-template <class E> bool equal(const Tensor<E>& a, const Tensor<E>& b) {
+template <class E> bool equal(const Tensor<E>& a, const Like<E>& b) {
   return a.shape() == b.shape() && all(eq(a, b)).item();
 }
 
 template <class T>
-Real<T, bool> allclose(const Tensor<T>& a, const Tensor<T>& b, double rtol, double atol, bool equal_nan) {
+Real<T, bool> allclose(const Tensor<T>& a, const Like<T>& b, double rtol, double atol, bool equal_nan) {
   const auto close = map<bool>("allclose", a, b, [=](T left, T right) {
     const auto x = static_cast<double>(left), y = static_cast<double>(right);
     return x == y || (std::isfinite(y) && std::abs(x - y) <= atol + rtol * std::abs(y)) ||

@@ -152,7 +152,7 @@ template <class E> Tensor<E> gather(const Tensor<E>& x, int axis, const Index& i
 
 const Op scatter_add_op{"scatter_add", "y = x, y_i,index_ij += src_ij", "dx = dy, dsrc = gather(dy, index)",
                         "x (m, n), index and src (m, k) → (m, n)"};
-template <class T> Real<T> scatter_add(const Tensor<T>& x, int axis, const Index& index, const Tensor<T>& src) {
+template <class T> Real<T> scatter_add(const Tensor<T>& x, int axis, const Index& index, const Like<T>& src) {
   axis = normalize_axis("scatter_add", axis, x.shape());
   check_lines("scatter_add", x.shape(), axis, index.shape());
   require<ShapeError>(src.shape() == index.shape(),
@@ -193,7 +193,7 @@ template <class E> Tensor<E> index_select(const Tensor<E>& x, int axis, const In
 
 const Op index_add_op{"index_add", "y = x, y_index_i += src_i along an axis", "dx = dy, dsrc = index_select(dy, index)",
                       "x (…, n, …), index (k), src (…, k, …) → x"};
-template <class T> Real<T> index_add(const Tensor<T>& x, int axis, const Index& index, const Tensor<T>& src) {
+template <class T> Real<T> index_add(const Tensor<T>& x, int axis, const Index& index, const Like<T>& src) {
   axis = normalize_axis("index_add", axis, x.shape());
   check_row("index_add", index);
   const Shape fitting = x.shape().replaced(axis, index.numel());

@@ -134,7 +134,7 @@ Real<T> cross_entropy(const Tensor<T>& logits, const Tensor<std::int64_t>& targe
 
 const Op mse_loss_op{"mse_loss", "y = mean (x - t)²", "dx = 2 dy (x - t) / n, dt = -dx",
                      "x (…), t the same → () or (…)"};
-template <class T> Real<T> mse_loss(const Tensor<T>& x, const Tensor<T>& target, Reduction reduction) {
+template <class T> Real<T> mse_loss(const Tensor<T>& x, const Like<T>& target, Reduction reduction) {
   require<ShapeError>(x.shape() == target.shape(),
                       "mse_loss: shapes {} and {}; they must be equal: reshape one of them (broadcasting would compare "
                       "every element with every other)",

@@ -21,6 +21,10 @@ template <class T> Real<T> round_to(const NumberFormat& format, const Tensor<T>&
       "round_to: a tape knows this tensor of shape {}, and rounding to {} has derivative 0 wherever it has one; "
       "detach(x), or let the gradient pass straight through: x + detach(round_to(…, detach(x)) - detach(x))",
       x.shape(), format.name);
+  require<ValueError>(format.fraction_bits >= 0 && format.fraction_bits <= 52 && format.max_exponent >= 1 &&
+                          format.max_exponent <= 1023,
+                      "round_to: {} has {} bits of fraction and exponents to {}; these are 0 to 52 and 1 to 1023",
+                      format.name, format.fraction_bits, format.max_exponent);
   return detail::map<T>("round_to", x, [format, largest = format.largest()](T v) {
     if (v == 0 || !std::isfinite(v)) return v;
     // The gap between neighbours beside v is 2^gap; in units of it, rounding is to the nearest integer.

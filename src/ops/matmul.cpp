@@ -98,7 +98,7 @@ template <class T> Tensor<T> gradient_of_right(const Tensor<T>& A, const Shape& 
 }  // namespace
 
 const Op matmul_op{"matmul", "C = A B", "dA = dC Bᵀ, dB = Aᵀ dC", "(…, m, k) (…, k, n) → (…, m, n)"};
-template <class T> Real<T> matmul(const Tensor<T>& A, const Tensor<T>& B) {
+template <class T> Real<T> matmul(const Tensor<T>& A, const Like<T>& B) {
   const auto into_A = [shape = A.shape()](const auto& dC, const auto& right) {
     return gradient_of_left(shape, right, dC);
   };
@@ -110,7 +110,7 @@ template <class T> Real<T> matmul(const Tensor<T>& A, const Tensor<T>& B) {
 
 const Op linear_op{"linear", "y = x Wᵀ + b", "dx = dy W, dW = dyᵀ x, db = Σ dy", "(…, in) (out, in) (out) → (…, out)"};
 template <class T>
-Real<T> linear(const Tensor<T>& x, const Tensor<T>& W, const std::type_identity_t<std::optional<Tensor<T>>>& b) {
+Real<T> linear(const Tensor<T>& x, const Like<T>& W, const std::type_identity_t<std::optional<Tensor<T>>>& b) {
   if (x.rank() == 0 || W.rank() != 2 || x.size(-1) != W.size(1) || (b && b->shape() != Shape{W.size(0)}))
     raise<ShapeError>("linear: x {}, W {}{}; they must be (…, in), (out, in){}", x.shape(), W.shape(),
                       b ? ", b " + b->shape().str() : "", b ? " and (out,)" : "");

@@ -113,6 +113,7 @@ namespace {
 // subtract squares, would cost the digits at a large mean.
 template <class T>
 Tensor<T> deviation(const char* op, const Tensor<T>& x, const Axes& list, int correction, bool keepdims, bool root) {
+  require<ValueError>(correction >= 0, "{}: correction {}; it must not be negative", op, correction);
   const Plan plan(op, x.shape(), list, x.strides(), true);
   Buffer<double> means(plan.kept, op);
   const auto count = static_cast<double>(plan.count), divisor = std::max(0.0, count - correction);

@@ -13,7 +13,7 @@ using detail::map;
 using detail::recorded;
 
 const Op where_op{"where", "c = m ? a : b", "da = m ? dc : 0, db = m ? 0 : dc", "broadcast"};
-template <class E> Tensor<E> where(const Tensor<bool>& mask, const Tensor<E>& a, const Tensor<E>& b) {
+template <class E> Tensor<E> where(const Tensor<bool>& mask, const Tensor<E>& a, const Like<E>& b) {
   auto c = map<E>("where", mask, a, b, [](bool m, E x, E y) { return m ? x : y; });
   const auto into_a = [](const auto& dc, const auto& m) { return masked_fill(dc, ~m, 0); };
   const auto into_b = [](const auto& dc, const auto& m) { return masked_fill(dc, m, 0); };

@@ -56,7 +56,7 @@ template <class T> Real<T> softmax(const Tensor<T>& S, int axis, EmptyRows empty
 const Op softmax_backward_op{"softmax_backward", "dS = A ⊙ (dA - Σ dA ⊙ A)",
                              "for u arriving: d(dA) = A ⊙ (u - Σ u ⊙ A), dA = u (dA - Σ dA ⊙ A) - dA Σ u ⊙ A",
                              "A (…, n, …), dA the same → the same"};
-template <class T> Real<T> softmax_backward(const Tensor<T>& A, const Tensor<T>& dA, int axis) {
+template <class T> Real<T> softmax_backward(const Tensor<T>& A, const Like<T>& dA, int axis) {
   axis = normalize_axis("softmax_backward", axis, A.shape());
   require<ShapeError>(A.shape() == dA.shape(), "softmax_backward: weights {} and gradient {}; they must be equal",
                       A.shape(), dA.shape());

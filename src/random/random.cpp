@@ -178,7 +178,7 @@ template <class T> void normals_of_16(T* x, T mean, T deviation) {
 
 }  // namespace
 
-template <std::floating_point T> T TorchRandom::unit() {
+template <Floating T> T TorchRandom::unit() {
   if constexpr (std::is_same_v<T, float>)
     return static_cast<float>(words_.next() & 0xffffff) * 0x1p-24f;
   else
@@ -193,13 +193,13 @@ double TorchRandom::gaussian() {
   return radius * std::cos(angle);
 }
 
-template <std::floating_point T> Tensor<T> TorchRandom::rand(const Shape& shape) {
+template <Floating T> Tensor<T> TorchRandom::rand(const Shape& shape) {
   Buffer<T> out(shape, "rand");
   for (std::int64_t i = 0; i < out.numel(); ++i) out[i] = unit<T>();
   return out;
 }
 
-template <std::floating_point T> Tensor<T> TorchRandom::uniform(double low, double high, const Shape& shape) {
+template <Floating T> Tensor<T> TorchRandom::uniform(double low, double high, const Shape& shape) {
   require<ValueError>(low <= high, "uniform: low {} and high {}; low must not be above high", low, high);
   const T start = static_cast<T>(low), end = static_cast<T>(high), span = end - start;
   require<ValueError>(std::isfinite(span),
@@ -211,7 +211,7 @@ template <std::floating_point T> Tensor<T> TorchRandom::uniform(double low, doub
   return out;
 }
 
-template <std::floating_point T> Tensor<T> TorchRandom::normal(double mean, double deviation, const Shape& shape) {
+template <Floating T> Tensor<T> TorchRandom::normal(double mean, double deviation, const Shape& shape) {
   require<ValueError>(deviation >= 0, "normal: deviation {}; it must be 0 or more", deviation);
   Buffer<T> out(shape, "normal");
   const std::int64_t n = out.numel();
@@ -255,15 +255,22 @@ Tensor<bool> TorchRandom::bernoulli(double p, const Shape& shape) {
   return out;
 }
 
+namespace {
+double checked_fan_in(const char* op, std::int64_t fan_in) {
+  require<ValueError>(fan_in >= 1, "{}: fan_in {}; it must be 1 or more, because the bound is 1/√fan_in", op, fan_in);
+  return std::sqrt(static_cast<double>(fan_in));
+}
+}  // namespace
+
 // 1/√fan_in with the roundings of kaiming_uniform_(a = √5): the gain √(2 / (1 + a²)) and √3, both in double.
-template <std::floating_point T> Tensor<T> TorchRandom::linear_weight(std::int64_t fan_in, std::int64_t fan_out) {
+template <Floating T> Tensor<T> TorchRandom::linear_weight(std::int64_t fan_in, std::int64_t fan_out) {
   const double a = std::sqrt(5.0), gain = std::sqrt(2.0 / (1.0 + a * a));
-  const double bound = fan_in > 0 ? std::sqrt(3.0) * (gain / std::sqrt(static_cast<double>(fan_in))) : 0.0;
+  const double bound = std::sqrt(3.0) * (gain / checked_fan_in("linear_weight", fan_in));
   return uniform<T>(-bound, bound, {fan_out, fan_in});
 }
 
-template <std::floating_point T> Tensor<T> TorchRandom::linear_bias(std::int64_t fan_in, std::int64_t fan_out) {
-  const double bound = fan_in > 0 ? 1.0 / std::sqrt(static_cast<double>(fan_in)) : 0.0;
+template <Floating T> Tensor<T> TorchRandom::linear_bias(std::int64_t fan_in, std::int64_t fan_out) {
+  const double bound = 1.0 / checked_fan_in("linear_bias", fan_in);
   return uniform<T>(-bound, bound, {fan_out});
 }
 

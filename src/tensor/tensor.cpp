@@ -216,7 +216,7 @@ template <class E> std::int64_t steps(E start, E stop, E step) {
 }  // namespace
 
 template <class E>
-Tensor<E> arange(std::type_identity_t<E> start, std::type_identity_t<E> stop, std::type_identity_t<E> step) {
+Numeric<E> arange(std::type_identity_t<E> start, std::type_identity_t<E> stop, std::type_identity_t<E> step) {
   require<ValueError>(step != E{}, "arange: step 0 never arrives; give one that is positive or negative");
   Buffer<E> out({steps(start, stop, step)}, "arange");
   if constexpr (std::is_integral_v<E>) {
@@ -230,10 +230,12 @@ Tensor<E> arange(std::type_identity_t<E> start, std::type_identity_t<E> stop, st
   return out;
 }
 
-template <std::floating_point E> Tensor<E> linspace(E start, std::type_identity_t<E> stop, std::int64_t count) {
+template <Floating E> Tensor<E> linspace(E start, std::type_identity_t<E> stop, std::int64_t count) {
   Buffer<E> out({count}, "linspace");
   const double first = static_cast<double>(start),
                step = (static_cast<double>(stop) - first) / std::max(1.0, double(count - 1));
+  require<ValueError>(std::isfinite(step) || !std::isfinite(first) || !std::isfinite(stop),
+                      "linspace: from {} to {} is further than {} can count", start, stop, dtype_name<E>());
   for (std::int64_t i = 0; i < count; ++i) out[i] = i > 0 && i == count - 1 ? stop : E(double(i) * step + first);
   return out;
 }

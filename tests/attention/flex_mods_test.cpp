@@ -59,6 +59,9 @@ TEST_CASE("flex mods: arguments that cannot be are named") {
   CHECK(message<IndexError>([] {
           flex::document(Tensor<std::int64_t>{1, 1})(0, 0, 0, 2);
         }) == "flex::document: position 2 of 2 ids"sv);
+  CHECK(message<IndexError>([] {
+          flex::document(Tensor<std::int64_t>{{1, 1}, {1, 2}})(2, 0, 0, 1);
+        }) == "flex::document: sequence 2 of a batch, beyond the rows of ids"sv);
   CHECK(message<ShapeError>([] {
           flex::relative_bias(zeros<double>({2, 4}));
         }).find("flex::relative_bias: a table of shape (2, 4)") == 0);

@@ -131,3 +131,11 @@ TEST_CASE("linear attention: no keys, no queries, third order with one tensor in
     CHECK(rungs::third_order_error([&](const auto& t) { return sum(linear_attention(t, t, t, causal, 2) * w); }, x, u) <
           1e-6);
 }
+
+TEST_CASE("linear attention: rows of width 0 are refused with that reason, unless there is no key to weigh") {
+  for (bool causal : {false, true})
+    CHECK(message<ShapeError>([&] {
+            linear_attention(randn({2, 0}), randn({2, 0}), randn({2, 3}), causal);
+          }) == "linear_attention: Q (2, 0), K (2, 0); rows of width 0 have no features to weigh keys by"sv);
+  CHECK(equal(linear_attention(randn({2, 0}), randn({0, 0}), randn({0, 3})), zeros<double>({2, 3})));
+}

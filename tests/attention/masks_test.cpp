@@ -20,6 +20,7 @@ TEST_CASE("masks: causal, padding, documents, windows, prefix, and their combina
   CHECK(document_mask(Tensor<std::int64_t>{{0, 1}}).shape() == Shape{1, 1, 2, 2});
   CHECK(equal(sliding_window_mask(3, 2), Tensor<bool>{{true, false, false}, {true, true, false}, {false, true, true}}));
   CHECK(equal(prefix_mask(3, 2), Tensor<bool>{{true, true, false}, {true, true, false}, {true, true, true}}));
+  CHECK(equal(prefix_mask(3, 4), full<bool>({3, 3}, true)));  // as flex::prefix_lm(4) over 3 tokens
   CHECK(equal(causal_mask(4) & ~sliding_window_mask(4, 1), tril(full<bool>({4, 4}, true), -1)));
   CHECK(message<ValueError>([] { padding_mask({4}, 3); }) ==
         "padding_mask: length 4 of sequence 0; it must be in 0 to 3"sv);
@@ -43,6 +44,10 @@ TEST_CASE("attention: a window of W counts the query's own key; packed documents
 TEST_CASE("masks: sizes, lengths and windows that cannot be are refused") {
   CHECK_THROWS_AS(causal_mask(-1), ShapeError);
   CHECK_THROWS_AS(causal_mask(2, -3, Align::top_left), ShapeError);
+  for (Align align : {Align::top_left, Align::bottom_right}) {  // nothing to fill, however long the other side is
+    CHECK(causal_mask(std::int64_t{1} << 62, 0, align).numel() == 0);
+    CHECK(sliding_window_mask(0, std::int64_t{1} << 62, 3, align).numel() == 0);
+  }
   CHECK_THROWS_AS(padding_mask({1}, -1), Error);
   CHECK_THROWS_AS(padding_mask({-1}, 3), ValueError);
   CHECK_THROWS_AS(padding_mask({4}, 3), ValueError);
@@ -50,7 +55,6 @@ TEST_CASE("masks: sizes, lengths and windows that cannot be are refused") {
   CHECK_THROWS_AS(sliding_window_mask(3, -2), ValueError);
   CHECK_THROWS_AS(sliding_window_mask(-3, 2), ShapeError);
   CHECK_THROWS_AS(prefix_mask(3, -1), ValueError);
-  CHECK_THROWS_AS(prefix_mask(3, 4), ValueError);
   CHECK_THROWS_AS(document_mask(zeros<std::int64_t>({1, 1, 2})), ShapeError);
   CHECK(sliding_window_mask(3, INT64_MAX).to_vector() == causal_mask(3).to_vector());
   CHECK(padding_mask({}, 3).shape() == Shape{0, 1, 1, 3});

@@ -446,3 +446,15 @@ TEST_CASE("tape: several threads, each with tapes of its own, nested") {
   for (auto& thread : threads) thread.join();
   for (const auto& each : second) CHECK(allclose(each, 6 * x));
 }
+
+TEST_CASE("tape: a record that is not there is refused") {
+  Tape<double> tape;
+  const Tensor<double> x{1, 2};
+  tape.watch(x);
+  for (int i : {-1, 1}) {
+    const auto text = "tape: record " + std::to_string(i) + "; there are 1, from number 0";
+    CHECK(message<IndexError>([&] { tape.node(i); }) == text);
+    CHECK(message<IndexError>([&] { tape.name(i); }) == text);
+    CHECK(message<IndexError>([&] { tape.replay(i, x, [](int, const Tensor<double>&) {}); }) == text);
+  }
+}

@@ -138,6 +138,9 @@ TEST_CASE("PagedKVCache: every length, count and index is checked before anythin
     CHECK(message<ValueError>([&] { cache.adopt(held, length); }).starts_with("PagedKVCache.adopt: "));
   CHECK(message<ValueError>([&] { cache.adopt({}, -3); }) ==
         "PagedKVCache.adopt: -3 tokens in 0 blocks of 2; they must fill all blocks, the last one at least in part"sv);
+  CHECK(message<ValueError>([&] {
+          cache.adopt({held[0], held[0]}, 4);
+        }) == "PagedKVCache.adopt: a block is listed twice; each holds other tokens of the sequence"sv);
   CHECK(message<ValueError>([&] { cache.adopt({3}, 2); }).find("is free") != std::string::npos);
   for (std::int64_t block : {std::int64_t{-1}, std::int64_t{4}, huge, least}) {
     CHECK(message<IndexError>([&] { cache.adopt({block}, 2); }).starts_with("PagedKVCache: block "));

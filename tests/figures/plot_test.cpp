@@ -218,3 +218,9 @@ TEST_CASE("plot: every option of a plot and of bars has an effect, or is refused
         }) == "bars_svg: \"a\" has a style or labels, which bars do not show; use plot_svg"sv);
   CHECK_THROWS_AS(bars_svg(names, {{.y = {1, 2}, .style = Style::points}}), ValueError);
 }
+
+TEST_CASE("plot: the hull of lists of unequal length is refused") {
+  CHECK(message<ValueError>([] {
+          convex_hull({.x = {0, 1, 2}, .y = {0, 1}});
+        }) == "convex_hull: 3 values of x and 2 of y; give as many"sv);
+}

@@ -170,3 +170,9 @@ TEST_CASE("numerics: softmax along the wrong axis normalises over queries, and l
   CHECK(equal(softmax(later, -1).slice(0, 0, 3), right.slice(0, 0, 3)));
   CHECK_FALSE(equal(softmax(later, -2).slice(0, 0, 3), wrong.slice(0, 0, 3)));
 }
+
+TEST_CASE("numerics: a format that double does not contain is refused") {
+  for (const NumberFormat& format : {NumberFormat{"odd", -1, 5}, {"odd", 53, 5}, {"odd", 10, 0}, {"odd", 10, 1024}})
+    CHECK(message<ValueError>([&] { round_to(format, scalar(1.0)); }).starts_with("round_to: odd has "));
+  CHECK(round_to({"double", 52, 1023}, scalar(0.1)).item() == 0.1);
+}

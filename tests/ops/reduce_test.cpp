@@ -101,3 +101,10 @@ TEST_CASE("any, all, sum and mean of bool, along axes and of nothing") {
   CHECK((all(zeros<bool>({0})).item() && !any(zeros<bool>({0})).item() && std::isnan(mean(zeros<bool>({0})).item())));
   CHECK((argmin(Tensor<double>{3, 1, 1}).item() == 1 && argmin(Tensor<double>{3, std::nan(""), 1}).item() == 1));
 }
+
+TEST_CASE("reduce: a negative correction would divide by more than there is, and is refused") {
+  const Tensor<double> x{1, 2, 4};
+  CHECK(message<ValueError>([&] { var(x, {}, -1); }) == "var: correction -1; it must not be negative"sv);
+  CHECK(message<ValueError>([&] { std_dev(x, 0, -2); }) == "std: correction -2; it must not be negative"sv);
+  CHECK(var(x, {}, 0).item() == doctest::Approx(14.0 / 9));
+}

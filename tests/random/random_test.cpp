@@ -139,8 +139,10 @@ TEST_CASE("random: nn.Linear's start is its weight, then its bias") {
   CHECK(bias.shape() == Shape{5});
   CHECK(allclose(weight, b.uniform(-bound, bound, {5, 3}), 0, 1e-7));
   CHECK(equal(bias, b.uniform(-bound, bound, {5})));
-  CHECK(a.linear_weight(0, 4).shape() == Shape{4, 0});
-  CHECK(equal(a.linear_bias(0, 2), zeros<float>({2})));
+  for (std::int64_t fan_in : {0, -1}) {
+    CHECK(message<ValueError>([&] { a.linear_weight(fan_in, 4); }).starts_with("linear_weight: fan_in "));
+    CHECK(message<ValueError>([&] { a.linear_bias(fan_in, 4); }).starts_with("linear_bias: fan_in "));
+  }
 }
 
 TEST_CASE("random: probabilities 0 and 1 are exact") {

@@ -196,3 +196,9 @@ TEST_CASE("tensor: the element types that there are") {
   CHECK(dtype_name<bool>() == "bool"sv);
   CHECK(dtype_name<std::int64_t>() == "int64"sv);
 }
+
+TEST_CASE("tensor: a linspace whose length overflows is refused") {
+  CHECK(message<ValueError>([] { linspace(-1.7e308, 1.7e308, 5); }) ==
+        "linspace: from -1.7e+308 to 1.7e+308 is further than double can count"sv);
+  CHECK(linspace(-3e38f, 3e38f, 3).to_vector() == std::vector<float>{-3e38f, 0, 3e38f});  // steps are counted in double
+}

@@ -1,6 +1,5 @@
 #pragma once
 #include <cmath>
-#include <concepts>
 #include <cstdint>
 #include <optional>
 
@@ -49,8 +48,8 @@ template <class T> struct Attention {
 /// (…, Lq, d_k), K (…, Lk, d_k), V (…, Lk, d_v), with any leading axes, which broadcast. Throws ShapeError where
 /// these do not fit, and ValueError for a dropout_p outside 0 … 1 or without a generator or mask. Vaswani et
 /// al., "Attention Is All You Need" (2017), section 3.2.1.
-template <std::floating_point T> Attention<T> attention(const Tensor<T>& Q, const Tensor<T>& K, const Tensor<T>& V,
-                                                        const AttentionOptions<std::type_identity_t<T>>& options = {});
+template <Floating T> Attention<T> attention(const Tensor<T>& Q, const Like<T>& K, const Like<T>& V,
+                                             const AttentionOptions<std::type_identity_t<T>>& options = {});
 
 /// The gradients of attention_backward and the steps between, in the chapter's letters: S are the scaled
 /// scores, A the weights, O the output.
@@ -67,9 +66,8 @@ template <class T> struct AttentionGradients {
 /// The gradients of attention(Q, K, V) written out by hand:
 ///   dV = Aᵀ dO,  dA = dO Vᵀ,  D = rowsum(dO ⊙ O),  dS = A ⊙ (dA - D),  dQ = dS K / √d_k,  dK = dSᵀ Q / √d_k.
 /// dO has the output's shape. Give dropout as a keep_mask, so that both passes drop the same weights.
-template <std::floating_point T>
-AttentionGradients<T> attention_backward(const Tensor<T>& Q, const Tensor<T>& K, const Tensor<T>& V,
-                                         const Tensor<T>& dO,
+template <Floating T>
+AttentionGradients<T> attention_backward(const Tensor<T>& Q, const Like<T>& K, const Like<T>& V, const Like<T>& dO,
                                          const AttentionOptions<std::type_identity_t<T>>& options = {});
 
 /// The dropout mask of one call, of shape `scores` (…, Lq, Lk): true = kept. Every kind of attention drops by

@@ -17,7 +17,7 @@
 namespace tapehead::composed {
 
 /// C_ij = Σ_k A_ik B_kj: all products by broadcasting (…, m, k, 1) against (…, 1, k, n), then the sum over k.
-template <class T> Tensor<T> matmul(const Tensor<T>& A, const Tensor<T>& B) {
+template <class T> Tensor<T> matmul(const Tensor<T>& A, const Like<T>& B) {
   const auto a = unsqueeze(A, -1), b = unsqueeze(B, -3);  // named, so that the tape has them in this order
   return sum(a * b, -2);
 }
@@ -40,7 +40,7 @@ template <class T> Tensor<T> masked(const Tensor<T>& scores, const Tensor<bool>&
 
 /// softmax(Q Kᵀ / √d_k) V. Q is (…, Lq, d_k), K (…, Lk, d_k), V (…, Lk, d_v); the mask broadcasts to
 /// (…, Lq, Lk). With d_k = 0 all scores are 0, and nothing is divided.
-template <class T> Tensor<T> attention(const Tensor<T>& Q, const Tensor<T>& K, const Tensor<T>& V,
+template <class T> Tensor<T> attention(const Tensor<T>& Q, const Like<T>& K, const Like<T>& V,
                                        const std::optional<Tensor<bool>>& mask = {},
                                        EmptyRows empty = EmptyRows::zero) {
   const double d_k = static_cast<double>(Q.size(-1));

@@ -1,5 +1,4 @@
 #pragma once
-#include <concepts>
 #include <cstdint>
 
 #include "tapehead/attention/attention.hpp"
@@ -21,16 +20,14 @@ template <class T> struct Flash {
 /// and names the operation. Throws ShapeError and ValueError as attention() does, and ValueError for
 /// EmptyRows::nan. Dao, Fu, Ermon, Rudra, Ré, "FlashAttention" (2022); Milakov and Gimelshein (2018) for the
 /// online softmax.
-template <std::floating_point T>
-Flash<T> flash_attention(const Tensor<T>& Q, const Tensor<T>& K, const Tensor<T>& V,
-                         const AttentionOptions<std::type_identity_t<T>>& options = {});
+template <Floating T> Flash<T> flash_attention(const Tensor<T>& Q, const Like<T>& K, const Like<T>& V,
+                                               const AttentionOptions<std::type_identity_t<T>>& options = {});
 
 /// The same where one tensor (…, Hq + 2 Hkv, L, d) holds queries, keys and values as its heads, in this order;
 /// the first `heads` are the queries'. The gradient is one tensor too, so that one matrix product makes Q, K
 /// and V and one takes the gradients back. Throws ShapeError where the other heads are not an even number, or
 /// Hkv does not divide Hq.
-template <std::floating_point T>
-Flash<T> flash_attention_qkvpacked(const Tensor<T>& qkv, std::int64_t heads,
-                                   const AttentionOptions<std::type_identity_t<T>>& options = {});
+template <Floating T> Flash<T> flash_attention_qkvpacked(const Tensor<T>& qkv, std::int64_t heads,
+                                                         const AttentionOptions<std::type_identity_t<T>>& options = {});
 
 }  // namespace tapehead

@@ -1,7 +1,6 @@
 #pragma once
 #include <algorithm>
 #include <array>
-#include <concepts>
 #include <cstdint>
 #include <limits>
 #include <memory>
@@ -86,8 +85,8 @@ template <class T> struct FlexFunctions {
   // score function captured a tensor that a tape knows: one score is asked for ahead, if there is any.
   void check(std::int64_t B, std::int64_t H, std::int64_t Lq, std::int64_t Lk) const;
 };
-template <class T> Flash<T> flex_run(const Tensor<T>& q, const Tensor<T>& k, const Tensor<T>& v,
-                                     FlexFunctions<T> functions, const AttentionOptions<T>& options);
+template <class T> Flash<T> flex_run(const Tensor<T>& q, const Like<T>& k, const Like<T>& v, FlexFunctions<T> functions,
+                                     const AttentionOptions<T>& options);
 
 }  // namespace detail
 
@@ -268,9 +267,9 @@ template <class T> void add_mask(FlexFunctions<T>&, const NoMaskMod&) {}
 /// options as flash_attention, but for dropout, which there is none of. Throws GradientError where the score
 /// function captured a tensor that a tape knows (bind it instead), ValueError for dropout_p > 0, and as
 /// flash_attention does.
-template <std::floating_point T, class F = NoScoreMod, class M = NoMaskMod>
-Flash<T> flex_attention(const Tensor<T>& q, const Tensor<T>& k, const Tensor<T>& v, const F& score = {},
-                        const M& mask = {}, const AttentionOptions<std::type_identity_t<T>>& options = {}) {
+template <Floating T, class F = NoScoreMod, class M = NoMaskMod>
+Flash<T> flex_attention(const Tensor<T>& q, const Like<T>& k, const Like<T>& v, const F& score = {}, const M& mask = {},
+                        const AttentionOptions<std::type_identity_t<T>>& options = {}) {
   detail::FlexFunctions<T> functions;
   detail::add_score<T>(functions, score);
   detail::add_mask<T>(functions, mask);

@@ -31,7 +31,7 @@ inline auto sliding_window(std::int64_t window) {
                      "; it counts the query's own key, so it is at least 1");
   return [window](auto, auto, auto q, auto kv) { return kv <= q && q - kv < window; };
 }
-/// The first `prefix` keys for everyone, the rest causally.
+/// The first `prefix` keys for everyone, the rest causally: prefix_mask(). Where there are fewer keys, all of them.
 inline auto prefix_lm(std::int64_t prefix) {
   if (prefix < 0) throw ValueError("flex::prefix_lm: prefix " + std::to_string(prefix) + "; it must not be negative");
   return [prefix](auto, auto, auto q, auto kv) { return kv < prefix || kv <= q; };
@@ -44,9 +44,11 @@ inline auto document(const Tensor<std::int64_t>& ids) {
                                                                             std::int64_t q, std::int64_t kv) {
     const std::int64_t row = each ? b * L : 0;
     const auto id = [&](std::int64_t i) {
-      return i < L ? list.at(static_cast<std::size_t>(row + i))
-                   : throw IndexError("flex::document: position " + std::to_string(i) + " of " + std::to_string(L) +
-                                      " ids");
+      if (i >= L)
+        throw IndexError("flex::document: position " + std::to_string(i) + " of " + std::to_string(L) + " ids");
+      if (static_cast<std::size_t>(row + L) > list.size())
+        throw IndexError("flex::document: sequence " + std::to_string(b) + " of a batch, beyond the rows of ids");
+      return list[static_cast<std::size_t>(row + i)];
     };
     return id(q) == id(kv);
   };

@@ -32,7 +32,8 @@ Tensor<bool> document_mask(const Tensor<std::int64_t>& ids);
 Tensor<bool> sliding_window_mask(std::int64_t L, std::int64_t window);
 Tensor<bool> sliding_window_mask(std::int64_t Lq, std::int64_t Lk, std::int64_t window, Align align);
 
-/// (L, L): the first `prefix` keys are seen by every query, the rest causally.
+/// (L, L): the first `prefix` keys are seen by every query, the rest causally; with L or more all are seen by every
+/// query, as by flex::prefix_lm. Throws ValueError where prefix is negative.
 Tensor<bool> prefix_mask(std::int64_t L, std::int64_t prefix);
 
 }  // namespace tapehead

@@ -1,5 +1,4 @@
 #pragma once
-#include <concepts>
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
@@ -22,13 +21,12 @@ const char* backend_name(Backend backend);
 
 /// attention(q, k, v, options).out by the first backend that can serve the call: flash, math, flex, unless
 /// sdpa_kernel names others. Throws ValueError with each listed backend's reason when none can.
-template <std::floating_point T>
-Tensor<T> dispatch_attention(const Tensor<T>& q, const Tensor<T>& k, const Tensor<T>& v,
-                             const AttentionOptions<std::type_identity_t<T>>& options = {});
+template <Floating T> Tensor<T> dispatch_attention(const Tensor<T>& q, const Like<T>& k, const Like<T>& v,
+                                                   const AttentionOptions<std::type_identity_t<T>>& options = {});
 
 /// The same for the heads of one tensor, (…, Hq + 2 Hkv, L, d): by flash_attention_qkvpacked() where flash is
 /// chosen.
-template <std::floating_point T>
+template <Floating T>
 Tensor<T> dispatch_attention_qkvpacked(const Tensor<T>& qkv, std::int64_t heads,
                                        const AttentionOptions<std::type_identity_t<T>>& options = {});
 
@@ -58,9 +56,8 @@ template <class T> struct SdpaOptions {
 };
 
 /// softmax(q kᵀ · scale) v: dispatch_attention() with PyTorch's signature.
-template <std::floating_point T>
-Tensor<T> scaled_dot_product_attention(const Tensor<T>& q, const Tensor<T>& k, const Tensor<T>& v,
-                                       const SdpaOptions<std::type_identity_t<T>>& options = {}) {
+template <Floating T> Tensor<T> scaled_dot_product_attention(const Tensor<T>& q, const Like<T>& k, const Like<T>& v,
+                                                             const SdpaOptions<std::type_identity_t<T>>& options = {}) {
   return dispatch_attention<T>(q, k, v, options);
 }
 
@@ -81,8 +78,8 @@ class sdpa_kernel {
 };
 
 /// The decision as a table: each backend, whether it can serve this call, why not, and which would run.
-template <std::floating_point T> std::string explain_sdpa(const Tensor<T>& q, const Tensor<T>& k, const Tensor<T>& v,
-                                                          const SdpaOptions<std::type_identity_t<T>>& options = {});
+template <Floating T> std::string explain_sdpa(const Tensor<T>& q, const Like<T>& k, const Like<T>& v,
+                                               const SdpaOptions<std::type_identity_t<T>>& options = {});
 
 /// The backend that the last call on this thread ran; nothing before the first.
 std::optional<Backend> last_sdpa_backend();

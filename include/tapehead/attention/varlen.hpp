@@ -1,5 +1,4 @@
 #pragma once
-#include <concepts>
 #include <cstdint>
 
 #include "tapehead/attention/flash.hpp"
@@ -15,9 +14,9 @@ namespace tapehead {
 /// longest Lk), where positions count from 0 in each document. Throws as flash_attention, and ShapeError or
 /// ValueError where cu_seqlens does not start at 0, falls, does not end at the number of rows, or counts other
 /// documents for keys than for queries. The layout of flash_attn_varlen_func (Dao et al.).
-template <std::floating_point T>
-Flash<T> flash_attention_varlen(const Tensor<T>& q, const Tensor<T>& k, const Tensor<T>& v,
-                                const Tensor<std::int64_t>& cu_seqlens_q, const Tensor<std::int64_t>& cu_seqlens_k,
-                                const AttentionOptions<std::type_identity_t<T>>& options = {});
+template <Floating T> Flash<T> flash_attention_varlen(const Tensor<T>& q, const Like<T>& k, const Like<T>& v,
+                                                      const Tensor<std::int64_t>& cu_seqlens_q,
+                                                      const Tensor<std::int64_t>& cu_seqlens_k,
+                                                      const AttentionOptions<std::type_identity_t<T>>& options = {});
 
 }  // namespace tapehead

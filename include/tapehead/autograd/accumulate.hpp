@@ -1,5 +1,5 @@
 #pragma once
-#include "tapehead/tensor/real.hpp"
+#include "tapehead/tensor/tensor.hpp"
 
 // The three operations that backward() itself performs: gradients that arrive along several paths are added, and the
 // gradient of a broadcast tensor is summed to the shape that it had. They are each other's pullbacks.
@@ -7,7 +7,7 @@
 namespace tapehead {
 
 /// a + b, broadcasting. int64 wraps around.
-template <class T> Numeric<T> add(const Tensor<T>& a, const Tensor<T>& b);
+template <class T> Numeric<T> add(const Tensor<T>& a, const Like<T>& b);
 
 /// x summed over the axes along which `shape` broadcasts to x's shape. float accumulates in double. Throws ShapeError
 /// where `shape` does not broadcast to x's.

@@ -106,7 +106,7 @@ template <class T> struct Node {
 
 /// A tensor to watch, with a name for the tape's prints. Converts from a tensor alone.
 template <class T> struct Named {
-  Named(const Tensor<T>& t) : tensor(t) {}
+  template <class U> Named(const Tensor<U>& t) : tensor(t) {}
   Named(std::string n, const Tensor<T>& t) : name(std::move(n)), tensor(t) {}
   std::string name;
   Tensor<T> tensor;
@@ -138,7 +138,7 @@ template <class T> class Gradients {
 
 /// The record of a computation, for float or double tensors. Lives in a scope, on the thread that made it.
 template <class T> class Tape {
-  static_assert(std::is_floating_point_v<T>, "a tape records float or double");
+  static_assert(Floating<T>);
 
  public:
   Tape();
@@ -184,7 +184,7 @@ template <class T> class Tape {
   Tape* outer() const { return outer_; }
   bool suspended() const { return suspended_; }
   int find(const Tensor<T>& x) const;
-  const detail::Node<T>& node(std::int64_t i) const { return nodes_[static_cast<std::size_t>(i)]; }
+  const detail::Node<T>& node(std::int64_t i) const { return nodes_[checked(i)]; }
   const std::string& name(std::int64_t i) const;
   /// Appends the record of an operation, and returns its number. `out` is new to this tape: see is_new().
   int append(const Op& op, const Tensor<T>& out) { return enter(&op, out); }
@@ -228,6 +228,7 @@ template <class T> class Tape {
   };
   void check_distinct(const Named<T>* first, const Named<T>* last) const;
   void watch_one(const Named<T>& x);
+  std::size_t checked(std::int64_t record) const;  // throws IndexError for one that is not on this tape
   void connect(int node, detail::Edge<T>* edge);
   int enter(const Op* op, const Tensor<T>& x);
   [[noreturn]] void raise_unknown(const Tensor<T>& y) const;

@@ -1,6 +1,5 @@
 #pragma once
 #include <atomic>
-#include <concepts>
 #include <memory>
 #include <type_traits>
 
@@ -19,7 +18,7 @@ namespace tapehead {
 
 /// The keys and values of up to `capacity` tokens, for any leading axes: of shape `lead` = (B, Hkv), say, or
 /// () for one head.
-template <std::floating_point T> class KVCache {
+template <Floating T> class KVCache {
  public:
   /// Keys of key_width elements, values of value_width (0: as wide as the keys).
   /// Throws ShapeError where a size is negative or lead has more than four axes.
@@ -58,12 +57,12 @@ template <std::floating_point T> class KVCache {
 /// or a multiple of it (grouped queries); the result is (…, n, value_width). Equal to those rows of attention
 /// over the whole sequence. A mask or bias broadcasts to (…, n, length). Throws ShapeError where q does not
 /// fit, ValueError where n is more than is held.
-template <std::floating_point T> Tensor<T> decode(const Tensor<T>& q, const KVCache<T>& cache,
-                                                  const AttentionOptions<std::type_identity_t<T>>& options = {});
+template <Floating T> Tensor<T> decode(const Like<T>& q, const KVCache<T>& cache,
+                                       const AttentionOptions<std::type_identity_t<T>>& options = {});
 
 /// A cache for attention to the last `window` tokens, the current one counted: memory for at most twice the
 /// window (or one chunk behind a window, if that is more), however many tokens go through it.
-template <std::floating_point T> class SlidingKVCache {
+template <Floating T> class SlidingKVCache {
  public:
   /// Throws ValueError unless the window is 1 or more and small enough to count twice of it.
   SlidingKVCache(const Shape& lead, std::int64_t window, std::int64_t key_width, std::int64_t value_width = 0);
@@ -90,7 +89,7 @@ template <std::floating_point T> class SlidingKVCache {
 /// The same for a window: q are the last n tokens, of one append. Equal to attention over the whole sequence
 /// under sliding_window_mask(length, window). Throws ValueError where keys that q should see have been
 /// dropped.
-template <std::floating_point T> Tensor<T> decode(const Tensor<T>& q, const SlidingKVCache<T>& cache,
-                                                  const AttentionOptions<std::type_identity_t<T>>& options = {});
+template <Floating T> Tensor<T> decode(const Like<T>& q, const SlidingKVCache<T>& cache,
+                                       const AttentionOptions<std::type_identity_t<T>>& options = {});
 
 }  // namespace tapehead

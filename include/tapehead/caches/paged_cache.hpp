@@ -1,5 +1,4 @@
 #pragma once
-#include <concepts>
 #include <cstdint>
 #include <map>
 #include <type_traits>
@@ -16,7 +15,7 @@ namespace tapehead {
 /// with PagedAttention" (2023).
 ///
 /// A call that throws changes nothing. The cache cannot be copied, because there is one pool.
-template <std::floating_point T> class PagedKVCache {
+template <Floating T> class PagedKVCache {
  public:
   struct Size {
     std::int64_t blocks;           ///< in the pool
@@ -65,7 +64,7 @@ template <std::floating_point T> class PagedKVCache {
   /// Undoes one retain(). Throws ValueError where there was none.
   void release(std::int64_t block);
   /// A new sequence of `length` tokens in blocks that are held. Throws ValueError where the tokens do not fill
-  /// all blocks, the last one at least in part, or where a block is free.
+  /// all blocks, the last one at least in part, or where a block is free or listed twice.
   Sequence adopt(const std::vector<std::int64_t>& blocks, std::int64_t length);
 
   /// The pools, for kernels: (blocks, heads, block_size, width), row-major.
@@ -102,8 +101,7 @@ template <std::floating_point T> class PagedKVCache {
 /// Attention of the last n tokens of a sequence, whose keys and values have been appended, to all up to each
 /// of them: causal, the last query at the last key. q is (Hq, n, key_width), Hq a multiple of the cache's
 /// heads; the result is (Hq, n, value_width). As decode() on a KVCache, and equal to it.
-template <std::floating_point T> Tensor<T> decode(const Tensor<T>& q, const PagedKVCache<T>& cache,
-                                                  std::int64_t sequence,
-                                                  const AttentionOptions<std::type_identity_t<T>>& options = {});
+template <Floating T> Tensor<T> decode(const Like<T>& q, const PagedKVCache<T>& cache, std::int64_t sequence,
+                                       const AttentionOptions<std::type_identity_t<T>>& options = {});
 
 }  // namespace tapehead

@@ -1,5 +1,4 @@
 #pragma once
-#include <concepts>
 #include <cstdint>
 #include <map>
 #include <utility>
@@ -15,7 +14,7 @@ namespace tapehead {
 ///
 /// The tree holds its blocks (PagedKVCache::retain) until they are evicted or the tree ends; the cache must
 /// outlive it.
-template <std::floating_point T> class PrefixTree {
+template <Floating T> class PrefixTree {
  public:
   using Tokens = std::vector<std::int64_t>;
 

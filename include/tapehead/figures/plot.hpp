@@ -70,6 +70,7 @@ struct PlotOptions {
 std::string plot_svg(const std::vector<Series>& series, const PlotOptions& options = {});
 
 /// The convex hull of the points, to draw with them: a polygon, counter-clockwise from its leftmost corner.
+/// Throws ValueError where x and y are not of one length.
 Series convex_hull(const Series& points);
 
 /// Bars from 0: one group for each name, and in each group one bar for each series (its y; x is not used).

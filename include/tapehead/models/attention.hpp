@@ -1,5 +1,4 @@
 #pragma once
-#include <concepts>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -28,13 +27,12 @@ template <class M> void set_implementation(M& model, const std::string& name) {
 
 /// attention(Q, K, V, options).out by the implementation asked for. Throws ValueError, with the reason, where that
 /// one cannot serve the call.
-template <std::floating_point T> Tensor<T> attend(Implementation how, const Tensor<T>& Q, const Tensor<T>& K,
-                                                  const Tensor<T>& V,
-                                                  const AttentionOptions<std::type_identity_t<T>>& options);
+template <Floating T> Tensor<T> attend(Implementation how, const Tensor<T>& Q, const Like<T>& K, const Like<T>& V,
+                                       const AttentionOptions<std::type_identity_t<T>>& options);
 
 /// The same for queries, keys and values side by side, (…, Hq + 2 Hkv, L, d).
-template <std::floating_point T> Tensor<T> attend_packed(Implementation how, const Tensor<T>& qkv, std::int64_t heads,
-                                                         const AttentionOptions<std::type_identity_t<T>>& options);
+template <Floating T> Tensor<T> attend_packed(Implementation how, const Tensor<T>& qkv, std::int64_t heads,
+                                              const AttentionOptions<std::type_identity_t<T>>& options);
 
 /// (…, L, heads · d) to (…, heads, L, d), and back.
 template <class T> Tensor<T> split_heads(const Tensor<T>& x, std::int64_t heads);
@@ -43,7 +41,7 @@ template <class T> Tensor<T> merge_heads(const Tensor<T>& x);
 template <class T> Tensor<T> rotated(const Tensor<T>& x, std::int64_t first_position, double theta);
 
 /// Single-head self-attention: x → (Q, K, V) → attention → output projection. x and y are (B, L, d_model).
-template <std::floating_point T> struct SelfAttention : Module<SelfAttention<T>, T> {
+template <Floating T> struct SelfAttention : Module<SelfAttention<T>, T> {
   struct Options {
     std::int64_t d_k = 0;  ///< 0: d_model
     bool causal = false;
@@ -96,7 +94,7 @@ struct HeadOptions {
 
 /// The part between the projections: queries, keys and values to heads, attention, and back. Holds the parameters
 /// that QK-norm and sinks bring.
-template <std::floating_point T> struct Heads {
+template <Floating T> struct Heads {
   std::int64_t heads, kv_heads, head_dim;
   std::optional<RMSNorm<T>> q_norm, k_norm;
   std::optional<Tensor<T>> sinks;  ///< (heads,), starting at 0
@@ -167,7 +165,7 @@ template <std::floating_point T> struct Heads {
 
 /// Attention by several heads, each with its part of the width: of x to itself, or of x to a context. Vaswani et al.
 /// (2017), section 3.2.2.
-template <std::floating_point T> struct MultiHeadAttention : Module<MultiHeadAttention<T>, T> {
+template <Floating T> struct MultiHeadAttention : Module<MultiHeadAttention<T>, T> {
   HeadOptions options;
   Heads<T> heads;
   Linear<T> q_proj, k_proj, v_proj, o_proj;

@@ -1,5 +1,4 @@
 #pragma once
-#include <concepts>
 #include <cstdint>
 
 #include "tapehead/models/gpt.hpp"
@@ -14,9 +13,9 @@ struct GenerateOptions {
 };
 
 /// The prompt, (…, L) with L >= 1, and n more tokens: (…, L + n), decoded with a KV cache. Throws ValueError for
-/// an invalid option, a negative n, more tokens than the model has learned positions, or where a step's logits
-/// hold NaN or are all -inf, naming the step.
-template <std::floating_point T> Tensor<std::int64_t> generate(const GPT<T>& model, const Tensor<std::int64_t>& prompt,
-                                                               std::int64_t n, const GenerateOptions& options = {});
+/// an invalid option, a negative n, L + n beyond the model's learned positions and one (the last token is not read
+/// again, so it needs no position), or where a step's logits hold NaN or are all -inf, naming the step.
+template <Floating T> Tensor<std::int64_t> generate(const GPT<T>& model, const Tensor<std::int64_t>& prompt,
+                                                    std::int64_t n, const GenerateOptions& options = {});
 
 }  // namespace tapehead::nn

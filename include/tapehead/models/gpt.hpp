@@ -1,5 +1,4 @@
 #pragma once
-#include <concepts>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -18,7 +17,7 @@ enum class NormKind { layer, rms };
 enum class MlpKind { gelu, gelu_tanh, swiglu };
 
 /// One of several modules, chosen when it is made. Parameters have the names of the chosen module.
-template <std::floating_point T, class... M> struct OneOf : Module<OneOf<T, M...>, T> {
+template <Floating T, class... M> struct OneOf : Module<OneOf<T, M...>, T> {
   std::variant<M...> kind;
 
   explicit OneOf(std::variant<M...> chosen) : kind(std::move(chosen)) {}
@@ -29,12 +28,12 @@ template <std::floating_point T, class... M> struct OneOf : Module<OneOf<T, M...
     std::visit([&visit](auto& module) { module.members(visit); }, kind);
   }
 };
-template <std::floating_point T> using Norm = OneOf<T, LayerNorm<T>, RMSNorm<T>>;
-template <std::floating_point T> using FeedForward = OneOf<T, MLP<T>, SwiGLU<T>>;
+template <Floating T> using Norm = OneOf<T, LayerNorm<T>, RMSNorm<T>>;
+template <Floating T> using FeedForward = OneOf<T, MLP<T>, SwiGLU<T>>;
 
 /// Causal multi-head self-attention. c_attn computes queries, keys and values in one product: all of q, then k,
 /// then v, each with its heads side by side.
-template <std::floating_point T> struct CausalSelfAttention : Module<CausalSelfAttention<T>, T> {
+template <Floating T> struct CausalSelfAttention : Module<CausalSelfAttention<T>, T> {
   HeadOptions options;
   Heads<T> heads;
   Linear<T> c_attn, c_proj;
@@ -77,7 +76,7 @@ struct BlockOptions {
 
 /// x += attn(ln_1(x)); x += mlp(ln_2(x)). The norms stand before attention and MLP (Xiong et al. 2020), so no
 /// nonlinearity is applied to the residual sum itself.
-template <std::floating_point T> struct TransformerBlock : Module<TransformerBlock<T>, T> {
+template <Floating T> struct TransformerBlock : Module<TransformerBlock<T>, T> {
   Norm<T> ln_1;
   CausalSelfAttention<T> attn;
   Norm<T> ln_2;
@@ -105,7 +104,7 @@ template <std::floating_point T> struct TransformerBlock : Module<TransformerBlo
 /// block's c_proj divided by √(2 layers); biases 0). The draws come in nanoGPT's order.
 enum class Init { torch, gpt2 };
 
-template <std::floating_point T> struct GPT : Module<GPT<T>, T> {
+template <Floating T> struct GPT : Module<GPT<T>, T> {
   struct Options {
     std::int64_t vocabulary = 0;
     std::int64_t block = 0;  ///< the longest sequence with learned positions; not used with rope

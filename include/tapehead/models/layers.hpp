@@ -1,5 +1,4 @@
 #pragma once
-#include <concepts>
 #include <cstdint>
 #include <optional>
 
@@ -15,7 +14,7 @@
 namespace tapehead::nn {
 
 /// y = x Wᵀ + b. x is (…, in), W (out, in), b (out,), y (…, out).
-template <std::floating_point T> struct Linear : Module<Linear<T>, T> {
+template <Floating T> struct Linear : Module<Linear<T>, T> {
   Tensor<T> weight;
   std::optional<Tensor<T>> bias;
 
@@ -34,7 +33,7 @@ template <std::floating_point T> struct Linear : Module<Linear<T>, T> {
 
 /// Each row of n elements normalised to mean 0 and variance 1, times weight, plus bias: see layer_norm(). Weight
 /// starts at 1, bias at 0.
-template <std::floating_point T> struct LayerNorm : Module<LayerNorm<T>, T> {
+template <Floating T> struct LayerNorm : Module<LayerNorm<T>, T> {
   Tensor<T> weight;
   std::optional<Tensor<T>> bias;
   double eps;
@@ -52,7 +51,7 @@ template <std::floating_point T> struct LayerNorm : Module<LayerNorm<T>, T> {
 };
 
 /// Each row of n elements divided by its root mean square, times weight: see rms_norm(). Weight starts at 1.
-template <std::floating_point T> struct RMSNorm : Module<RMSNorm<T>, T> {
+template <Floating T> struct RMSNorm : Module<RMSNorm<T>, T> {
   Tensor<T> weight;
   double eps;
 
@@ -63,7 +62,7 @@ template <std::floating_point T> struct RMSNorm : Module<RMSNorm<T>, T> {
 };
 
 /// Row i of the weight for each index i: (…) to (…, width). Starts standard normal, as torch.nn.Embedding.
-template <std::floating_point T> struct Embedding : Module<Embedding<T>, T> {
+template <Floating T> struct Embedding : Module<Embedding<T>, T> {
   Tensor<T> weight;  ///< (vocabulary, width)
 
   Embedding(std::int64_t vocabulary, std::int64_t width, TorchRandom& rng)
@@ -76,7 +75,7 @@ template <std::floating_point T> struct Embedding : Module<Embedding<T>, T> {
 
 /// While training, each element is dropped with probability p and the others are divided by 1 - p; in evaluation
 /// the result is x itself.
-template <std::floating_point T> struct Dropout : Module<Dropout<T>, T> {
+template <Floating T> struct Dropout : Module<Dropout<T>, T> {
   double p;
 
   /// Throws ValueError unless 0 <= p <= 1. The generator must outlive the module.
@@ -90,7 +89,7 @@ template <std::floating_point T> struct Dropout : Module<Dropout<T>, T> {
 };
 
 /// Two linear layers with a GELU between them, position by position: c_proj(gelu(c_fc(x))). x and y are (…, width).
-template <std::floating_point T> struct MLP : Module<MLP<T>, T> {
+template <Floating T> struct MLP : Module<MLP<T>, T> {
   Linear<T> c_fc, c_proj;
   Gelu form;
 
@@ -103,7 +102,7 @@ template <std::floating_point T> struct MLP : Module<MLP<T>, T> {
 
 /// down_proj(silu(gate_proj(x)) · up_proj(x)), element by element (Shazeer, "GLU Variants Improve Transformer",
 /// 2020). It has three matrices, so `hidden` is usually two thirds of an MLP's.
-template <std::floating_point T> struct SwiGLU : Module<SwiGLU<T>, T> {
+template <Floating T> struct SwiGLU : Module<SwiGLU<T>, T> {
   Linear<T> gate_proj, up_proj, down_proj;
 
   SwiGLU(std::int64_t width, std::int64_t hidden, TorchRandom& rng, bool with_bias = false)

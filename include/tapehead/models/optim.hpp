@@ -1,5 +1,4 @@
 #pragma once
-#include <concepts>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -56,7 +55,7 @@ template <class T> Tensor<T> times(const Tensor<T>& x, double factor);
 /// Stochastic gradient descent, torch.optim.SGD:
 ///   g += weight_decay p;  b = momentum b + g (b = g at first);  p -= lr b,
 ///   or with nesterov p -= lr (g + momentum b).
-template <std::floating_point T> struct SGD {
+template <Floating T> struct SGD {
   double lr = 1e-3;
   double momentum = 0;
   double weight_decay = 0;
@@ -74,7 +73,7 @@ template <std::floating_point T> struct SGD {
 ///   m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g²;
 ///   p -= lr m̂ / (√v̂ + eps),  m̂ = m / (1 - beta1^t),  v̂ = v / (1 - beta2^t).
 /// Weight decay is first added to g (Adam), or p is multiplied by 1 - lr weight_decay (AdamW, `decoupled`).
-template <std::floating_point T, bool decoupled> struct AdamOptimizer {
+template <Floating T, bool decoupled> struct AdamOptimizer {
   double lr = 1e-3;
   double beta1 = 0.9, beta2 = 0.999;
   double eps = 1e-8;
@@ -93,8 +92,8 @@ template <std::floating_point T, bool decoupled> struct AdamOptimizer {
   }
   void update(const std::vector<detail::Update<T>>& updates);
 };
-template <std::floating_point T> using Adam = AdamOptimizer<T, false>;
-template <std::floating_point T> using AdamW = AdamOptimizer<T, true>;
+template <Floating T> using Adam = AdamOptimizer<T, false>;
+template <Floating T> using AdamW = AdamOptimizer<T, true>;
 
 /// Gradients that are all multiplied by one factor, when they are asked for.
 template <class T> struct ScaledGradients {

@@ -1,6 +1,6 @@
 #pragma once
 #include "tapehead/random/random.hpp"
-#include "tapehead/tensor/real.hpp"
+#include "tapehead/tensor/tensor.hpp"
 
 namespace tapehead {
 

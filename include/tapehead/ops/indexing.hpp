@@ -1,7 +1,6 @@
 #pragma once
-#include <concepts>
 
-#include "tapehead/tensor/real.hpp"
+#include "tapehead/tensor/tensor.hpp"
 
 // Picking elements by tensors of indices. An index runs from 0; a negative one throws, since in data it is
 // more often a padding mark than a place counted from the end. Gradients of repeated indices add up.
@@ -14,13 +13,13 @@ template <class E> Tensor<E> gather(const Tensor<E>& x, int axis, const Tensor<s
 /// x with src[i][j] added at [i][index[i][j]], for axis 1: what gather's gradient is made of. src has index's
 /// shape. Repeated indices accumulate (in double).
 template <class T>
-Real<T> scatter_add(const Tensor<T>& x, int axis, const Tensor<std::int64_t>& index, const Tensor<T>& src);
+Real<T> scatter_add(const Tensor<T>& x, int axis, const Tensor<std::int64_t>& index, const Like<T>& src);
 
 /// The positions of an axis that a one-dimensional index names, in its order: rows of a matrix, say.
 template <class E> Tensor<E> index_select(const Tensor<E>& x, int axis, const Tensor<std::int64_t>& index);
 /// x with position i of src (along the axis) added at position index[i].
 template <class T>
-Real<T> index_add(const Tensor<T>& x, int axis, const Tensor<std::int64_t>& index, const Tensor<T>& src);
+Real<T> index_add(const Tensor<T>& x, int axis, const Tensor<std::int64_t>& index, const Like<T>& src);
 
 /// Row index[…] of the weight, (vocabulary, …), for each index: (index's shape, the rest of the weight's).
 template <class T> Real<T> embedding(const Tensor<std::int64_t>& index, const Tensor<T>& weight);

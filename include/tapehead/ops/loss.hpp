@@ -1,5 +1,5 @@
 #pragma once
-#include "tapehead/tensor/real.hpp"
+#include "tapehead/tensor/tensor.hpp"
 
 namespace tapehead {
 
@@ -21,6 +21,6 @@ template <class T> Real<T> cross_entropy(const Tensor<T>& logits, const Tensor<s
 
 /// (x - target)². Throws ShapeError unless the shapes are equal: (n, 1) against (n,) would broadcast to n × n
 /// pairs.
-template <class T> Real<T> mse_loss(const Tensor<T>& x, const Tensor<T>& target, Reduction reduction = Reduction::mean);
+template <class T> Real<T> mse_loss(const Tensor<T>& x, const Like<T>& target, Reduction reduction = Reduction::mean);
 
 }  // namespace tapehead

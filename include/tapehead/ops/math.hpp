@@ -1,5 +1,5 @@
 #pragma once
-#include "tapehead/tensor/real.hpp"
+#include "tapehead/tensor/tensor.hpp"
 
 // Functions of one number, applied to each element, for float and double. A NaN element gives NaN. The relative error
 // of a first derivative is at most 8 units in the last place, in the tails too. Where the derivative of silu or of

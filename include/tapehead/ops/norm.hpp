@@ -2,7 +2,7 @@
 #include <optional>
 #include <type_traits>
 
-#include "tapehead/tensor/real.hpp"
+#include "tapehead/tensor/tensor.hpp"
 
 // Normalisation of each row (the last axis, of n elements). Means and squares are taken in double, in two
 // passes: at a mean of 40,000 the float result is still good to a last digit.

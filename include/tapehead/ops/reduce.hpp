@@ -1,6 +1,6 @@
 #pragma once
 #include "tapehead/autograd/accumulate.hpp"
-#include "tapehead/tensor/real.hpp"
+#include "tapehead/tensor/tensor.hpp"
 
 // Reductions over all axes, one axis or a list: sum(x), sum(x, -1), sum(x, {0, 2}, true). With keepdims the
 // reduced axes stay, with size 1. Sums of float accumulate in double and are rounded once.
@@ -19,7 +19,7 @@ template <class T> Real<detail::MeanOf<T>> mean(const Tensor<T>& x, const Axes& 
 template <class T> Real<T> max(const Tensor<T>& x, const Axes& axes = {}, bool keepdims = false);
 template <class T> Real<T> min(const Tensor<T>& x, const Axes& axes = {}, bool keepdims = false);
 /// Mean squared deviation, in two passes: the sum of squares is divided by n - correction (1: unbiased; 0:
-/// biased).
+/// biased). Throws ValueError where the correction is negative.
 template <class T> Real<T> var(const Tensor<T>& x, const Axes& axes = {}, int correction = 1, bool keepdims = false);
 /// √var; the gradient where it is 0 is 0.
 template <class T>

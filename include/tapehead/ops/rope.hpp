@@ -1,5 +1,5 @@
 #pragma once
-#include "tapehead/tensor/real.hpp"
+#include "tapehead/tensor/tensor.hpp"
 
 namespace tapehead {
 

@@ -1,5 +1,4 @@
 #pragma once
-#include <concepts>
 
 #include "tapehead/tensor/tensor.hpp"
 
@@ -10,12 +9,12 @@ namespace tapehead {
 
 /// a where the mask is true, b elsewhere; the three shapes broadcast, and a or b may be a number. Each receives the
 /// gradient where it was chosen.
-template <class E> Tensor<E> where(const Tensor<bool>& mask, const Tensor<E>& a, const Tensor<E>& b);
+template <class E> Tensor<E> where(const Tensor<bool>& mask, const Tensor<E>& a, const Like<E>& b);
 template <class E, Number N> Tensor<E> where(const Tensor<bool>& mask, const Tensor<E>& a, N b) {
-  return where(mask, a, scalar<E>(static_cast<E>(b)));
+  return where(mask, a, scalar<E>(detail::as<E>(b)));
 }
 template <class E, Number N> Tensor<E> where(const Tensor<bool>& mask, N a, const Tensor<E>& b) {
-  return where(mask, scalar<E>(static_cast<E>(a)), b);
+  return where(mask, scalar<E>(detail::as<E>(a)), b);
 }
 /// `value` where the mask is true, x elsewhere. The mask broadcasts to x's shape; ShapeError where it does
 /// not.

@@ -1,5 +1,5 @@
 #pragma once
-#include "tapehead/tensor/real.hpp"
+#include "tapehead/tensor/tensor.hpp"
 
 namespace tapehead {
 
@@ -11,7 +11,7 @@ enum class EmptyRows { nan, zero };
 template <class T> Real<T> softmax(const Tensor<T>& x, int axis, EmptyRows empty = EmptyRows::nan);
 /// A ⊙ (dA - Σ dA ⊙ A) along an axis: the gradient of softmax's input from that of its result A. Both have one
 /// shape; ShapeError otherwise.
-template <class T> Real<T> softmax_backward(const Tensor<T>& A, const Tensor<T>& dA, int axis);
+template <class T> Real<T> softmax_backward(const Tensor<T>& A, const Like<T>& dA, int axis);
 /// log softmax(x), without passing through a softmax that may have underflowed to 0.
 template <class T> Real<T> log_softmax(const Tensor<T>& x, int axis);
 /// log Σ exp(x) along an axis; of nothing but -inf it is -inf, with gradient 0.

@@ -1,5 +1,4 @@
 #pragma once
-#include <concepts>
 #include <cstdint>
 #include <optional>
 
@@ -60,17 +59,17 @@ class TorchRandom {
   explicit TorchRandom(std::int64_t seed) : words_(static_cast<std::uint32_t>(seed)) {}
 
   /// Uniform in [0, 1), of 24 bits (float) or 53 (double).
-  template <std::floating_point T = float> Tensor<T> rand(const Shape& shape);
+  template <Floating T = float> Tensor<T> rand(const Shape& shape);
   /// Uniform in [low, high): Tensor.uniform_, but where PyTorch's draw is rounded up to high, the largest number below
   /// it. Where low = high, all draws are low. Throws ValueError where low > high, or high - low overflows T.
-  template <std::floating_point T = float> Tensor<T> uniform(double low, double high, const Shape& shape);
+  template <Floating T = float> Tensor<T> uniform(double low, double high, const Shape& shape);
   /// Standard normal by Box and Muller: 16 elements or more in blocks of 16 from that many uniforms, the last
   /// 16 drawn anew where 16 does not divide; fewer one after the other in double, the second of each pair
   /// waiting for the next such call. PyTorch 2 computes log1p(-u) where 1.13, and this, compute log(1 - u):
   /// fewer than 16 doubles may differ from it by 5e-16.
-  template <std::floating_point T = float> Tensor<T> randn(const Shape& shape) { return normal<T>(0, 1, shape); }
+  template <Floating T = float> Tensor<T> randn(const Shape& shape) { return normal<T>(0, 1, shape); }
   /// Tensor.normal_. Throws ValueError where the deviation is negative.
-  template <std::floating_point T = float> Tensor<T> normal(double mean, double deviation, const Shape& shape);
+  template <Floating T = float> Tensor<T> normal(double mean, double deviation, const Shape& shape);
   /// Uniform in low … high - 1. Throws ValueError where high <= low. For 2^28 numbers or
   /// more PyTorch 2 draws otherwise than 1.13 and this.
   Tensor<std::int64_t> randint(std::int64_t low, std::int64_t high, const Shape& shape);
@@ -84,12 +83,12 @@ class TorchRandom {
   std::uint64_t next_uint64() { return words_.next64(); }
 
   /// What nn.Linear(fan_in, fan_out) starts from: its weight, (fan_out, fan_in), and drawn after it its bias,
-  /// (fan_out,); both uniform within ±1/√fan_in.
-  template <std::floating_point T = float> Tensor<T> linear_weight(std::int64_t fan_in, std::int64_t fan_out);
-  template <std::floating_point T = float> Tensor<T> linear_bias(std::int64_t fan_in, std::int64_t fan_out);
+  /// (fan_out,); both uniform within ±1/√fan_in. Throws ValueError where fan_in < 1.
+  template <Floating T = float> Tensor<T> linear_weight(std::int64_t fan_in, std::int64_t fan_out);
+  template <Floating T = float> Tensor<T> linear_bias(std::int64_t fan_in, std::int64_t fan_out);
 
  private:
-  template <std::floating_point T> T unit();
+  template <Floating T> T unit();
   double gaussian();
   Mt19937 words_;
   std::optional<double> spare_;

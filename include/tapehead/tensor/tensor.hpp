@@ -1,6 +1,5 @@
 #pragma once
 #include <atomic>
-#include <concepts>
 #include <cstdint>
 #include <initializer_list>
 #include <string>
@@ -10,16 +9,10 @@
 
 #include "tapehead/kernels/error.hpp"
 #include "tapehead/kernels/memory.hpp"
+#include "tapehead/tensor/real.hpp"
 #include "tapehead/tensor/shape.hpp"
 
 namespace tapehead {
-
-template <class N>
-concept Number = std::is_arithmetic_v<N>;
-
-template <class E>
-concept Element =
-    std::is_same_v<E, float> || std::is_same_v<E, double> || std::is_same_v<E, bool> || std::is_same_v<E, std::int64_t>;
 
 /// "float", "double", "bool" or "int64".
 template <class E> const char* dtype_name();
@@ -60,10 +53,10 @@ void drop(const Header* header) noexcept;                                       
 // A number, or a list of these: what nested braces are made of.
 template <class E> class Nested {
  public:
-  template <Number N>
-  requires(std::is_floating_point_v<E> || (std::is_same_v<E, bool> == std::is_same_v<N, bool> && std::is_integral_v<N>))
-      Nested(N value)
-      : value_(static_cast<E>(value)) {
+  template <Number N> Nested(N value) : value_(static_cast<E>(value)) {
+    static_assert(
+        std::is_floating_point_v<E> || (std::is_same_v<E, bool> == std::is_same_v<N, bool> && std::is_integral_v<N>),
+        "Tensor<std::int64_t> holds whole numbers and Tensor<bool> true and false: write Tensor<double>{1.5}");
     if constexpr (std::is_same_v<E, std::int64_t> && std::is_unsigned_v<N>)
       if (value_ < 0) raise_beyond_int64(value);
   }
@@ -74,11 +67,6 @@ template <class E> class Nested {
   bool is_list_ = false;
 };
 
-}  // namespace detail
-
-template <class E> class Tensor;
-
-namespace detail {
 // Called, where set, with each tensor that item() or at() reads on this thread: how flex_attention notices a
 // score function that captured what it should have bound.
 template <class E> using ReadWatch = void (*)(const Tensor<E>&);
@@ -141,6 +129,8 @@ template <class E> class Tensor {
 
   Tensor(const Tensor& other) noexcept : header_(detail::share_copied(other.header_, &other)) {}
   Tensor(Tensor&& other) noexcept : header_(std::exchange(other.header_, nullptr)) {}
+  /// No tensor is converted implicitly: this says what to write.
+  template <class U> Tensor(const Tensor<U>&) { static_assert(detail::converts<E, U>()); }
   Tensor& operator=(Tensor other) noexcept {
     std::swap(header_, other.header_);
     return *this;
@@ -223,10 +213,11 @@ template <class E> Tensor<E> scalar(E value) { return full<E>({}, value); }
 /// start, start + step, … below stop (above it where step is negative): ⌈(stop - start) / step⌉ numbers, with the
 /// roundings of np.arange; exact for int64. Throws ValueError where step is 0 or there is no such number.
 template <class E>
-Tensor<E> arange(std::type_identity_t<E> start, std::type_identity_t<E> stop, std::type_identity_t<E> step = E{1});
-template <class E> Tensor<E> arange(std::type_identity_t<E> stop) { return arange<E>(E{}, stop); }
-/// `count` numbers from start to stop, both included, as np.linspace. Throws ShapeError where count is negative.
-template <std::floating_point E> Tensor<E> linspace(E start, std::type_identity_t<E> stop, std::int64_t count);
+Numeric<E> arange(std::type_identity_t<E> start, std::type_identity_t<E> stop, std::type_identity_t<E> step = E{1});
+template <class E> Numeric<E> arange(std::type_identity_t<E> stop) { return arange<E>(E{}, stop); }
+/// `count` numbers from start to stop, both included, as np.linspace. Throws ShapeError where count is negative,
+/// and ValueError where stop - start overflows.
+template <Floating E> Tensor<E> linspace(E start, std::type_identity_t<E> stop, std::int64_t count);
 /// The n x n identity, (n, n).
 template <class E> Tensor<E> eye(std::int64_t n);
 /// The values in row-major order. Throws ShapeError when their number is not the shape's, or a size is -1.

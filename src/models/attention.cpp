@@ -30,12 +30,12 @@ class Pinned {
 
 }  // namespace
 
-template <std::floating_point T> Tensor<T> attend(Implementation how, const Tensor<T>& Q, const Tensor<T>& K,
-                                                  const Tensor<T>& V,
-                                                  const AttentionOptions<std::type_identity_t<T>>& options) {
-  if (how == Implementation::eager) return attention(Q, K, V, options).out;
+template <std::floating_point T> Attention<T> attend(Implementation how, const Tensor<T>& Q, const Tensor<T>& K,
+                                                     const Tensor<T>& V,
+                                                     const AttentionOptions<std::type_identity_t<T>>& options) {
+  if (how == Implementation::eager) return attention(Q, K, V, options);
   const Pinned pinned(how);
-  return dispatch_attention(Q, K, V, options);
+  return {dispatch_attention(Q, K, V, options), {}};
 }
 
 template <std::floating_point T> Tensor<T> attend_packed(Implementation how, const Tensor<T>& qkv, std::int64_t heads,
@@ -78,8 +78,8 @@ template <std::floating_point T> Heads<T>::Heads(const char* op, std::int64_t fu
 }
 
 #define TAPEHEAD_NN_ATTENTION(T)                                                                                \
-  template Tensor<T> attend(Implementation, const Tensor<T>&, const Tensor<T>&, const Tensor<T>&,               \
-                            const AttentionOptions<T>&);                                                        \
+  template Attention<T> attend(Implementation, const Tensor<T>&, const Tensor<T>&, const Tensor<T>&,            \
+                               const AttentionOptions<T>&);                                                     \
   template Tensor<T> attend_packed(Implementation, const Tensor<T>&, std::int64_t, const AttentionOptions<T>&); \
   template Tensor<T> split_heads(const Tensor<T>&, std::int64_t);                                               \
   template Tensor<T> merge_heads(const Tensor<T>&);                                                             \

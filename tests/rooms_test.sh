@@ -7,14 +7,14 @@ scratch=$(mktemp -d "${TMPDIR:-/tmp}/tapehead.XXXXXX") || exit 1
 trap 'rm -rf "$scratch"' EXIT
 passed=0 failed=0
 
-house_budget=12600
+house_budget=12785
 # A room may include the rooms that are named after its budget, and in turn theirs.
 rooms='
 kernels     3240
-tensor       990  kernels
-random       300  tensor
+tensor      1015  kernels
+random       315  tensor
 autograd     890  tensor
-ops         2070  autograd random
+ops         2130  autograd random
 checks       530  ops
 attention   1370  ops
 caches       650  attention
@@ -111,10 +111,10 @@ expect 'include/tapehead/models/models.hpp:2: models may not include: #include "
   'echo "#include \"tapehead/tapehead.hpp\"" >>include/tapehead/models/models.hpp'
 expect '' 'echo "#include \"tensor/tensor.hpp\"" >>src/models/models.cpp'  # caches, attention, ops, autograd, tensor
 expect 'src/attic/a.cpp is in no room' 'mkdir src/attic; touch src/attic/b.hpp; echo "int a;" >src/attic/a.cpp'
-expect 'tensor has 991 lines of code; its budget is 990' 'lines "int a;  // a" 988 >>src/tensor/tensor.cpp'
-expect '' 'lines "int a;" 987 >>src/tensor/tensor.cpp; lines "  // no code" 9 >>src/tensor/tensor.cpp'
-expect '' '{ lines "int a;" 986; echo "int b; /* one"; lines "two \" // " 9; echo "three */"; lines "" 9; } >>src/tensor/tensor.cpp'
-expect 'tensor has 991' '{ lines "int a;" 987; echo "const char* b = \"/*\"; /**/ char c = \047\"\047;"; } >>src/tensor/tensor.cpp'
+expect 'tensor has 1016 lines of code; its budget is 1015' 'lines "int a;  // a" 1013 >>src/tensor/tensor.cpp'
+expect '' 'lines "int a;" 1012 >>src/tensor/tensor.cpp; lines "  // no code" 9 >>src/tensor/tensor.cpp'
+expect '' '{ lines "int a;" 1011; echo "int b; /* one"; lines "two \" // " 9; echo "three */"; lines "" 9; } >>src/tensor/tensor.cpp'
+expect 'tensor has 1016' '{ lines "int a;" 1012; echo "const char* b = \"/*\"; /**/ char c = \047\"\047;"; } >>src/tensor/tensor.cpp'
 expect 'the house has' 'echo "$rooms" | while read -r room budget more; do
   [ -z "$room" ] || { mkdir -p "src/$room" && lines "int a;" "$((budget - 5))" >>"src/$room/$room.cpp"; }
 done'

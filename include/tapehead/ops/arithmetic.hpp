@@ -54,20 +54,16 @@ template <class T> Tensor<T>& rebind(const char* op, Tensor<T>& w, Tensor<T> res
 }  // namespace detail
 
 // NAME for two tensors, and for a number on the right or on the left; tensors of two element types are refused.
-#define TAPEHEAD_NUMBERS(RESULT, NAME, RIGHT, LEFT)                                                 \
-  template <class T, Number N> RESULT NAME(const Tensor<T>& a, N number) {                          \
-    const T c = detail::as<T>(number);                                                              \
-    return RIGHT;                                                                                   \
-  }                                                                                                 \
-  template <class T, Number N> RESULT NAME(N number, const Tensor<T>& a) {                          \
-    const T c = detail::as<T>(number);                                                              \
-    return LEFT;                                                                                    \
-  }                                                                                                 \
-  template <class T, class U>                                                                       \
-  requires(!std::is_same_v<T, U>) void NAME(const Tensor<T>&, const Tensor<U>&) {                   \
-    static_assert(std::is_same_v<T, U>,                                                             \
-                  "the element types differ: convert one side with to<float>(x) or to<double>(x)"); \
-  }
+#define TAPEHEAD_NUMBERS(RESULT, NAME, RIGHT, LEFT)                        \
+  template <class T, Number N> RESULT NAME(const Tensor<T>& a, N number) { \
+    const T c = detail::as<T>(number);                                     \
+    return RIGHT;                                                          \
+  }                                                                        \
+  template <class T, Number N> RESULT NAME(N number, const Tensor<T>& a) { \
+    const T c = detail::as<T>(number);                                     \
+    return LEFT;                                                           \
+  }                                                                        \
+  template <class T, class U> Mixed<T, U> NAME(const Tensor<T>&, const Tensor<U>&);
 #define TAPEHEAD_OPERATOR(RESULT, NAME, FUNCTION, RIGHT, LEFT)                                      \
   template <class T> RESULT NAME(const Tensor<T>& a, const Tensor<T>& b) { return FUNCTION(a, b); } \
   TAPEHEAD_NUMBERS(RESULT, NAME, RIGHT, LEFT)
@@ -86,6 +82,7 @@ TAPEHEAD_COMPARISON(>, gt, lt)
 TAPEHEAD_COMPARISON(>=, ge, le)
 TAPEHEAD_NUMBERS(Real<T>, maximum, maximum(a, scalar<T>(c)), maximum(a, scalar<T>(c)))
 TAPEHEAD_NUMBERS(Real<T>, minimum, minimum(a, scalar<T>(c)), minimum(a, scalar<T>(c)))
+template <class T, class U> Mixed<T, U> pow(const Tensor<T>&, const Tensor<U>&);
 #undef TAPEHEAD_COMPARISON
 #undef TAPEHEAD_OPERATOR
 #undef TAPEHEAD_NUMBERS

@@ -11,6 +11,7 @@ namespace tapehead {
 /// inner axis gives zeros. float accumulates in float: each element is off by at most about k ε Σ|a||b|.
 /// Throws ShapeError where the inner sizes differ.
 template <class T> Real<T> matmul(const Tensor<T>& A, const Tensor<T>& B);
+template <class T, class U> Mixed<T, U> matmul(const Tensor<T>& A, const Tensor<U>& B);
 
 /// x Wᵀ + b, torch.nn.functional.linear: x is (…, in), W (out, in), b (out,) or left out; the result is (…,
 /// out). One record where matmul(x, W.T()) + b has three, and one pass less through the result. Throws

@@ -1,7 +1,7 @@
 #pragma once
 #include <concepts>
 
-#include "tapehead/tensor/tensor.hpp"
+#include "tapehead/tensor/real.hpp"
 
 // Choosing between values by a mask. A value that is not chosen is never read into the result: its NaN or infinity
 // reaches neither the result nor a gradient.
@@ -17,6 +17,7 @@ template <class E, Number N> Tensor<E> where(const Tensor<bool>& mask, const Ten
 template <class E, Number N> Tensor<E> where(const Tensor<bool>& mask, N a, const Tensor<E>& b) {
   return where(mask, scalar<E>(static_cast<E>(a)), b);
 }
+template <class E, class F> Mixed<E, F> where(const Tensor<bool>&, const Tensor<E>&, const Tensor<F>&);
 /// `value` where the mask is true, x elsewhere. The mask broadcasts to x's shape; ShapeError where it does
 /// not.
 template <class E> Tensor<E> masked_fill(const Tensor<E>& x, const Tensor<bool>& mask, std::type_identity_t<E> value);

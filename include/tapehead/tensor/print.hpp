@@ -11,7 +11,7 @@
 //   fmt::print("{}\n", round(weights, 3));    // as print(np.round(weights, 3))
 //   fmt::print("{:.3}\n", weights);           // at most three digits after the point
 //   fmt::print("{:.3f}\n", weights);          // exactly three, never scientific; e: always scientific
-//   fmt::print("{:8.3f}\n", loss);            // the same in eight characters or more: each element of a tensor, or a scalar
+//   fmt::print("{:8.3f}\n", loss);            // the same, and at least eight characters for each element
 //   fmt::print("{}\n", weights.shape());      // (2, 3)
 //
 // tapehead/tensor/ostream.hpp has std::cout << weights.

@@ -17,6 +17,10 @@ template <class T, class R> struct NumericResult {
                 "to<std::int64_t>(m), or combine masks with &, | and ~");
   using type = R;
 };
+template <class T, class U> struct MixedResult {
+  static_assert(std::is_same_v<T, U>, "the element types differ: convert one side with to<float>(x) or to<double>(x)");
+  using type = Tensor<T>;
+};
 /// A number as an element beside others of type T.
 template <class T, Number N> T as(N number) {
   static_assert(std::is_floating_point_v<T> || std::is_integral_v<N>,
@@ -29,5 +33,8 @@ template <class T, Number N> T as(N number) {
 /// with another element type stops at the one line above. Numeric is the same for int64 too.
 template <class T, class R = Tensor<T>> using Real = typename detail::RealResult<T, R>::type;
 template <class T, class R = Tensor<T>> using Numeric = typename detail::NumericResult<T, R>::type;
+/// The result of a version of an operation that is chosen for tensors of two element types, and refuses them.
+template <class T, class U>
+requires(!std::is_same_v<T, U>) using Mixed = typename detail::MixedResult<T, U>::type;
 
 }  // namespace tapehead

@@ -223,7 +223,7 @@ TEST_CASE_TEMPLATE("optimisers: parameters without a module take the steps of a 
     return optimizer;
   };
   Model model, start;
-  auto [W, b] = std::tuple(start.W, start.b);
+  Tensor<double> W = start.W, b = start.b;
   std::vector<Tensor<double>> list{W, b};
   O by_name = made(), by_place = made(), by_vector = made();
   const Tensor<double> x{{1, 2, -1}, {0.5, -1, 0.25}, {2, 0, 1}};

@@ -209,19 +209,14 @@ words=($CXX ${SANITIZE:+-fsanitize=$SANITIZE})
 if ! command -v cmake >/dev/null; then
   echo 'skipped: there is no cmake to try find_package(tapehead) with'
 else
-  cat >"$scratch/elsewhere/CMakeLists.txt" <<'EOF'
-cmake_minimum_required(VERSION 3.12)
-project(elsewhere CXX)
-find_package(tapehead ${ASKED} REQUIRED)
-add_executable(elsewhere program.cpp)
-target_link_libraries(elsewhere tapehead::tapehead)
-EOF
+  sed 's/mine\.cpp/program.cpp/' chapters/from-pytorch/CMakeLists.txt >"$scratch/elsewhere/CMakeLists.txt"
   project=(cmake -S "$scratch/elsewhere" -DCMAKE_PREFIX_PATH="$scratch/prefix" -DCMAKE_CXX_COMPILER="${words[0]}"
     -DCMAKE_CXX_FLAGS="${words[*]:1}")
-  "${project[@]}" -DASKED=0.1 -B "$scratch/cmake" >"$scratch/log" 2>&1 &&
-    cmake --build "$scratch/cmake" >>"$scratch/log" 2>&1 && "$scratch/cmake/elsewhere"
-  judge $? 'a CMake project with find_package(tapehead) builds, and its program runs' "$scratch/log"
-  ! "${project[@]}" -DASKED=9.0 -B "$scratch/cmake9" >"$scratch/log" 2>&1 && grep -q 'version: 0.1.0' "$scratch/log"
+  "${project[@]}" -B "$scratch/cmake" >"$scratch/log" 2>&1 &&
+    cmake --build "$scratch/cmake" >>"$scratch/log" 2>&1 && "$scratch/cmake/mine"
+  judge $? 'the CMake project of chapters/from-pytorch builds, and its program runs' "$scratch/log"
+  sed -i.before 's/tapehead 0\.1/tapehead 9.0/' "$scratch/elsewhere/CMakeLists.txt"
+  ! "${project[@]}" -B "$scratch/cmake9" >"$scratch/log" 2>&1 && grep -q 'version: 0.1.0' "$scratch/log"
   judge $? 'find_package(tapehead 9.0) refuses this version' "$scratch/log"
 fi
 

@@ -7,14 +7,14 @@ scratch=$(mktemp -d "${TMPDIR:-/tmp}/tapehead.XXXXXX") || exit 1
 trap 'rm -rf "$scratch"' EXIT
 passed=0 failed=0
 
-house_budget=12600
+house_budget=12860
 # A room may include the rooms that are named after its budget, and in turn theirs.
 rooms='
 kernels     3240
-tensor      1005  kernels
-random       300  tensor
+tensor      1030  kernels
+random       320  tensor
 autograd     890  tensor
-ops         2073  autograd random
+ops         2145  autograd random
 checks       530  ops
 attention   1370  ops
 caches       650  attention
@@ -117,10 +117,10 @@ expect 'include/tapehead/models/models.hpp:2: models may not include: #include "
   'echo "#include \"tapehead/tapehead.hpp\"" >>include/tapehead/models/models.hpp'
 expect '' 'echo "#include \"tensor/tensor.hpp\"" >>src/models/models.cpp'  # caches, attention, ops, autograd, tensor
 expect 'src/attic/a.cpp is in no room' 'mkdir src/attic; touch src/attic/b.hpp; echo "int a;" >src/attic/a.cpp'
-expect 'tensor has 1006 lines of code; its budget is 1005' 'lines "int a;  // a" 1003 >>src/tensor/tensor.cpp'
-expect '' 'lines "int a;" 1002 >>src/tensor/tensor.cpp; lines "  // no code" 9 >>src/tensor/tensor.cpp'
-expect '' '{ lines "int a;" 1001; echo "int b; /* one"; lines "two \" // " 9; echo "three */"; lines "" 9; } >>src/tensor/tensor.cpp'
-expect 'tensor has 1006' '{ lines "int a;" 1002; echo "const char* b = \"/*\"; /**/ char c = \047\"\047;"; } >>src/tensor/tensor.cpp'
+expect 'tensor has 1031 lines of code; its budget is 1030' 'lines "int a;  // a" 1028 >>src/tensor/tensor.cpp'
+expect '' 'lines "int a;" 1027 >>src/tensor/tensor.cpp; lines "  // no code" 9 >>src/tensor/tensor.cpp'
+expect '' '{ lines "int a;" 1026; echo "int b; /* one"; lines "two \" // " 9; echo "three */"; lines "" 9; } >>src/tensor/tensor.cpp'
+expect 'tensor has 1031' '{ lines "int a;" 1027; echo "const char* b = \"/*\"; /**/ char c = \047\"\047;"; } >>src/tensor/tensor.cpp'
 expect 'the house has' 'echo "$rooms" | while read -r room budget more; do
   [ -z "$room" ] || { mkdir -p "src/$room" && lines "int a;" "$((budget - 5))" >>"src/$room/$room.cpp"; }
 done'

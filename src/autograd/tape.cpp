@@ -55,10 +55,12 @@ void Arena::grow(std::size_t bytes) {
 template <class T> const Tensor<T>& Gradients<T>::operator[](const Tensor<T>& x) const& {
   const auto at = std::lower_bound(by_id_.begin(), by_id_.end(), x.id(),
                                    [](const auto& entry, std::int64_t id) { return entry.first < id; });
-  require<GradientError>(at != by_id_.end() && at->first == x.id(),
-                         "gradients: a tensor of shape {} was not watched; call tape.watch(x) on it before it is used "
-                         "(also on a result, to keep its gradient), and ask with that same tensor",
-                         x.shape());
+  require<GradientError>(
+      at != by_id_.end() && at->first == x.id(),
+      "gradients: a tensor of shape {} was not watched; call tape.watch(x) on it before it is used "
+      "(also on a result, to keep its gradient), and ask with that same tensor (a step or w -= … puts a new tensor "
+      "in its place)",
+      x.shape());
   return at->second;
 }
 

@@ -127,10 +127,11 @@ void draw_series(Canvas& canvas, const Frame& f, const PlotOptions& o, const Axi
 
 }  // namespace
 
-std::string plot_svg(const std::vector<Series>& series, const PlotOptions& o) {
+std::string plot_svg(std::vector<Series> series, const PlotOptions& o) {
   check_size("plot_svg", o);
   Range xs, ys;
-  for (const auto& s : series) {
+  for (auto& s : series) {
+    for (std::size_t k = s.x.empty() ? 0 : s.y.size(); k < s.y.size(); ++k) s.x.push_back(static_cast<double>(k));
     require<ValueError>(s.x.size() == s.y.size() && (s.labels.empty() || s.labels.size() == s.x.size()),
                         "plot_svg: \"{}\" has {} x, {} y and {} labels; there must be as many y as x, and as "
                         "many labels or none",

@@ -30,11 +30,11 @@ class Pinned {
 
 }  // namespace
 
-template <Floating T> Tensor<T> attend(Implementation how, const Tensor<T>& Q, const Like<T>& K, const Like<T>& V,
-                                       const AttentionOptions<std::type_identity_t<T>>& options) {
-  if (how == Implementation::eager) return attention(Q, K, V, options).out;
+template <Floating T> Attention<T> attend(Implementation how, const Tensor<T>& Q, const Like<T>& K, const Like<T>& V,
+                                          const AttentionOptions<std::type_identity_t<T>>& options) {
+  if (how == Implementation::eager) return attention(Q, K, V, options);
   const Pinned pinned(how);
-  return dispatch_attention(Q, K, V, options);
+  return {dispatch_attention(Q, K, V, options), {}};
 }
 
 template <Floating T> Tensor<T> attend_packed(Implementation how, const Tensor<T>& qkv, std::int64_t heads,
@@ -77,8 +77,8 @@ template <Floating T> Heads<T>::Heads(const char* op, std::int64_t full_width, c
 }
 
 #define TAPEHEAD_NN_ATTENTION(T)                                                                                \
-  template Tensor<T> attend(Implementation, const Tensor<T>&, const Tensor<T>&, const Tensor<T>&,               \
-                            const AttentionOptions<T>&);                                                        \
+  template Attention<T> attend(Implementation, const Tensor<T>&, const Tensor<T>&, const Tensor<T>&,            \
+                               const AttentionOptions<T>&);                                                     \
   template Tensor<T> attend_packed(Implementation, const Tensor<T>&, std::int64_t, const AttentionOptions<T>&); \
   template Tensor<T> split_heads(const Tensor<T>&, std::int64_t);                                               \
   template Tensor<T> merge_heads(const Tensor<T>&);                                                             \

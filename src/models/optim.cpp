@@ -20,7 +20,7 @@ void throw_unwatched(const char* op, const std::string& name) {
   raise<GradientError>(
       "{}: there is no gradient of parameter {}, because the tape did not watch it as it is now; each step "
       "puts new tensors in the parameters' place, so begin every step with a new tape and "
-      "tape.watch(model.parameters()), before the forward pass",
+      "tape.watch(model.parameters()), or tape.watch({{w, b}}), before the forward pass",
       op, name);
 }
 

@@ -157,6 +157,13 @@ template <class To, class From> Tensor<To> to(const Tensor<From>& x) {
   return detail::cast<To>(x);
 }
 
+template <class T> Tensor<T>& detail::rebind(const char* op, Tensor<T>& w, Tensor<T> result) {
+  require<ShapeError>(result.shape() == w.shape(),
+                      "{}: shape {} would become {}; sum or reshape the right side to w's shape, or write w = w {} …",
+                      op, w.shape(), result.shape(), op[0]);
+  return w = std::move(result);
+}
+
 // clang-format off
 #define TAPEHEAD_REAL(T)                                                                        \
   template Tensor<T> div(const Tensor<T>&, const Tensor<T>&);                                   \
@@ -169,6 +176,7 @@ template <class To, class From> Tensor<To> to(const Tensor<From>& x) {
 #define TAPEHEAD_NUMBER(T)                                                                      \
   template Tensor<T> sub(const Tensor<T>&, const Tensor<T>&);                                   \
   template Tensor<T> mul(const Tensor<T>&, const Tensor<T>&);                                   \
+  template Tensor<T>& detail::rebind(const char*, Tensor<T>&, Tensor<T>);                       \
   template Tensor<T> neg(const Tensor<T>&);                                                     \
   template Tensor<T> add<T>(const Tensor<T>&, std::type_identity_t<T>);                         \
   template Tensor<T> mul<T>(const Tensor<T>&, std::type_identity_t<T>);                         \

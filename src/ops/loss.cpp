@@ -1,6 +1,7 @@
 #include "tapehead/ops/loss.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 #include "kernels/parallel.hpp"
@@ -9,6 +10,7 @@
 #include "tapehead/autograd/record.hpp"
 #include "tapehead/ops/arithmetic.hpp"
 #include "tapehead/ops/indexing.hpp"
+#include "tapehead/ops/math.hpp"
 #include "tapehead/ops/reduce.hpp"
 #include "tapehead/ops/select.hpp"
 #include "tapehead/ops/softmax.hpp"
@@ -57,6 +59,17 @@ template <class T> Tensor<T> target_weights(const Targets& t, std::int64_t class
 // What arrives at each row's loss: a mean hands each of its n terms an equal part.
 template <class T> Tensor<T> row_gradient(const Tensor<T>& dy, Reduction reduction, std::int64_t n) {
   return reduction == Reduction::none ? unsqueeze(dy, -1) : reduction == Reduction::mean ? dy / n : dy;
+}
+
+template <class T> Tensor<T> reduced(const Tensor<T>& losses, Reduction reduction) {
+  return reduction == Reduction::mean ? mean(losses) : reduction == Reduction::sum ? sum(losses) : losses;
+}
+
+void check_pairs(const char* op, const Shape& x, const Shape& target) {
+  require<ShapeError>(x == target,
+                      "{}: shapes {} and {}; they must be equal: reshape one of them (broadcasting would compare every "
+                      "element with every other)",
+                      op, x, target);
 }
 
 }  // namespace
@@ -135,20 +148,32 @@ Real<T> cross_entropy(const Tensor<T>& logits, const Tensor<std::int64_t>& targe
 const Op mse_loss_op{"mse_loss", "y = mean (x - t)²", "dx = 2 dy (x - t) / n, dt = -dx",
                      "x (…), t the same → () or (…)"};
 template <class T> Real<T> mse_loss(const Tensor<T>& x, const Like<T>& target, Reduction reduction) {
-  require<ShapeError>(x.shape() == target.shape(),
-                      "mse_loss: shapes {} and {}; they must be equal: reshape one of them (broadcasting would compare "
-                      "every element with every other)",
-                      x.shape(), target.shape());
+  check_pairs("mse_loss", x.shape(), target.shape());
   const auto d = detach(x) - detach(target);
-  auto y = reduction == Reduction::mean ? mean(d * d) : reduction == Reduction::sum ? sum(d * d) : d * d;
+  auto y = reduced(d * d, reduction);
   const auto pullback = [reduction, n = x.numel()](const auto& dy, const auto& at, const auto& other) {
     return (at - other) * ((reduction == Reduction::mean ? dy / n : dy) * 2);
   };
   return record(mse_loss_op, std::move(y), wrt(x, pullback, x, target), wrt(target, pullback, target, x));
 }
 
+template <class T>
+Real<T> binary_cross_entropy_with_logits(const Tensor<T>& x, const Tensor<T>& target,
+                                         const BinaryCrossEntropyOptions<std::type_identity_t<T>>& o) {
+  check_pairs("binary_cross_entropy_with_logits", x.shape(), target.shape());
+  const auto weighted = [&](const Tensor<T>& losses, const auto& weight) {
+    return weight ? losses * broadcast_to(*weight, x.shape()) : losses;
+  };
+  constexpr double none = std::numeric_limits<double>::infinity();  // no threshold: exact everywhere
+  const auto hits = weighted(target * softplus(-x, 1, none), o.pos_weight),
+             misses = (1 - target) * softplus(x, 1, none);
+  return reduced(weighted(hits + misses, o.weight), o.reduction);
+}
+
 #define TAPEHEAD_LOSS(T)                                                                                       \
   template Tensor<T> cross_entropy(const Tensor<T>&, const Tensor<std::int64_t>&, const CrossEntropyOptions&); \
+  template Tensor<T> binary_cross_entropy_with_logits<T>(const Tensor<T>&, const Tensor<T>&,                   \
+                                                         const BinaryCrossEntropyOptions<T>&);                 \
   template Tensor<T> mse_loss(const Tensor<T>&, const Tensor<T>&, Reduction);
 TAPEHEAD_REALS(TAPEHEAD_LOSS)
 

@@ -241,6 +241,21 @@ template <class T> Real<T> silu(const Tensor<T>& x) {
   return record(silu_op, gated<SiluGate>("silu", x), wrt(x, pullback, x));
 }
 
+const Op softplus_op{"softplus", "y = log(1 + exp(β x)) / β, x where β x > threshold",
+                     "dx = dy σ(β x), dy where β x > threshold", "elementwise"};
+template <class T> Real<T> softplus(const Tensor<T>& x, double b, double threshold) {
+  require<ValueError>(b > 0, "softplus: beta {}; it must be above 0", b);
+  const T beta = static_cast<T>(b), last = static_cast<T>(threshold);
+  auto y = map<T>("softplus", x, [beta, last](T v) {
+    const T at = beta * v;
+    return at > last ? v : ((at < 0 ? 0 : at) + std::log1p(std::exp(-std::abs(at)))) / beta;
+  });
+  const auto pullback = [beta, last](const auto& dy, const auto& at) {
+    return where(at * beta > last, dy, dy * sigmoid(at * beta));
+  };
+  return record(softplus_op, std::move(y), wrt(x, pullback, x));
+}
+
 const Op clamp_op{"clamp", "y = min(max(x, low), high)", "dx = dy [low <= x <= high]", "elementwise"};
 template <class T> Real<T> clamp(const Tensor<T>& x, std::type_identity_t<T> low, std::type_identity_t<T> high) {
   require<ValueError>(low <= high, "clamp: low {} and high {}; low must not be above high", low, high);
@@ -280,6 +295,7 @@ template <class T> Real<T> round(const Tensor<T>& x, int decimals) {
   template Tensor<T> sigmoid(const Tensor<T>&);  template Tensor<T> relu(const Tensor<T>&);             \
   template Tensor<T> gelu(const Tensor<T>&, Gelu); template Tensor<T> silu(const Tensor<T>&);           \
   template Tensor<T> clamp<T>(const Tensor<T>&, std::type_identity_t<T>, std::type_identity_t<T>);      \
+  template Tensor<T> softplus(const Tensor<T>&, double, double);                                        \
   template Tensor<T> round(const Tensor<T>&, int);                                                      \
   template Tensor<bool> isnan(const Tensor<T>&); template Tensor<bool> isfinite(const Tensor<T>&);
 TAPEHEAD_REALS(TAPEHEAD_MATH)

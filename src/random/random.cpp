@@ -6,6 +6,7 @@
 #include <numbers>
 #include <numeric>
 #include <utility>
+#include <vector>
 
 #include "kernels/require.hpp"
 
@@ -51,6 +52,13 @@ std::uint64_t width(std::int64_t low, std::int64_t high) {
 }
 std::int64_t plus(std::int64_t low, std::uint64_t step) {
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(low) + step);
+}
+
+// Drawn one after the other, in row-major order.
+template <class E, class F> Tensor<E> filled(const char* op, const Shape& shape, const F& draw) {
+  Buffer<E> out(shape, op);
+  std::generate_n(out.data(), out.numel(), draw);
+  return out;
 }
 
 Buffer<std::int64_t> counting(const char* op, std::int64_t n) {
@@ -99,22 +107,16 @@ std::uint64_t NumpyRandom::below_or_equal(std::uint64_t top) {
 }
 
 Tensor<double> NumpyRandom::rand(const Shape& shape) {
-  Buffer<double> out(shape, "rand");
-  for (std::int64_t i = 0; i < out.numel(); ++i) out[i] = unit();
-  return out;
+  return filled<double>("rand", shape, [this] { return unit(); });
 }
 
 Tensor<double> NumpyRandom::randn(const Shape& shape) {
-  Buffer<double> out(shape, "randn");
-  for (std::int64_t i = 0; i < out.numel(); ++i) out[i] = gaussian();
-  return out;
+  return filled<double>("randn", shape, [this] { return gaussian(); });
 }
 
 Tensor<std::int64_t> NumpyRandom::randint(std::int64_t low, std::int64_t high, const Shape& shape) {
   const std::uint64_t top = width(low, high) - 1;
-  Buffer<std::int64_t> out(shape, "randint");
-  for (std::int64_t i = 0; i < out.numel(); ++i) out[i] = plus(low, below_or_equal(top));
-  return out;
+  return filled<std::int64_t>("randint", shape, [=, this] { return plus(low, below_or_equal(top)); });
 }
 
 Tensor<std::int64_t> NumpyRandom::permutation(std::int64_t n) {
@@ -194,9 +196,7 @@ double TorchRandom::gaussian() {
 }
 
 template <Floating T> Tensor<T> TorchRandom::rand(const Shape& shape) {
-  Buffer<T> out(shape, "rand");
-  for (std::int64_t i = 0; i < out.numel(); ++i) out[i] = unit<T>();
-  return out;
+  return filled<T>("rand", shape, [this] { return unit<T>(); });
 }
 
 template <Floating T> Tensor<T> TorchRandom::uniform(double low, double high, const Shape& shape) {
@@ -206,9 +206,7 @@ template <Floating T> Tensor<T> TorchRandom::uniform(double low, double high, co
                       "uniform: from {} to {} is a range that overflows {}; halve both and multiply the draws by 2",
                       low, high, dtype_name<T>());
   const T last = start < end ? std::nextafter(end, start) : start;  // a draw that rounds to the upper end is this
-  Buffer<T> out(shape, "uniform");
-  for (std::int64_t i = 0; i < out.numel(); ++i) out[i] = std::min(std::fma(unit<T>(), span, start), last);
-  return out;
+  return filled<T>("uniform", shape, [=, this] { return std::min(std::fma(unit<T>(), span, start), last); });
 }
 
 template <Floating T> Tensor<T> TorchRandom::normal(double mean, double deviation, const Shape& shape) {
@@ -232,10 +230,9 @@ template <Floating T> Tensor<T> TorchRandom::normal(double mean, double deviatio
 
 Tensor<std::int64_t> TorchRandom::randint(std::int64_t low, std::int64_t high, const Shape& shape) {
   const std::uint64_t count = width(low, high);
-  Buffer<std::int64_t> out(shape, "randint");
-  for (std::int64_t i = 0; i < out.numel(); ++i)
-    out[i] = plus(low, (count > 0xffffffff ? words_.next64() : words_.next()) % count);
-  return out;
+  return filled<std::int64_t>("randint", shape, [=, this] {
+    return plus(low, (count > 0xffffffff ? words_.next64() : words_.next()) % count);
+  });
 }
 
 Tensor<std::int64_t> TorchRandom::randperm(std::int64_t n) {
@@ -250,8 +247,46 @@ Tensor<std::int64_t> TorchRandom::randperm(std::int64_t n) {
 
 Tensor<bool> TorchRandom::bernoulli(double p, const Shape& shape) {
   require<ValueError>(p >= 0 && p <= 1, "bernoulli: probability {}; it must be in [0, 1]", p);
-  Buffer<bool> out(shape, "bernoulli");
-  for (std::int64_t i = 0; i < out.numel(); ++i) out[i] = unit<double>() < p;
+  return filled<bool>("bernoulli", shape, [=, this] { return unit<double>() < p; });
+}
+
+template <Floating T> Tensor<T> TorchRandom::exponential(double rate, const Shape& shape) {
+  require<ValueError>(rate > 0, "exponential: rate {}; it must be above 0", rate);
+  return filled<T>("exponential", shape,
+                   [=, this] { return static_cast<T>(-1.0 / rate * std::log1p(-unit<double>())); });
+}
+
+// Without replacement the indices of the largest p / q, q exponential, from the largest down; with replacement each draw
+// looks for one uniform double among the sums of the row, which are taken in T.
+template <Floating T>
+Tensor<std::int64_t> TorchRandom::multinomial(const Tensor<T>& p, std::int64_t count, bool replacement) {
+  require<ShapeError>(p.rank() >= 1 && count >= 1,
+                      "multinomial: {} draws for p of shape {}; it takes 1 or more, and p is (…, n)", count, p.shape());
+  const std::int64_t n = p.size(-1), needed = replacement ? 1 : count;
+  Buffer<std::int64_t> out(p.shape().replaced(p.rank() - 1, count), "multinomial");
+  std::vector<T> weights = p.to_vector();
+  std::vector<std::int64_t> order = arange<std::int64_t>(n).to_vector();
+  const auto each_row = [&](const auto& f) {
+    for (std::int64_t row = 0; row < out.numel() / count; ++row) f(weights.data() + row * n, out.data() + row * count);
+  };
+  each_row([&](const T* w, std::int64_t*) {
+    const auto likely = std::count_if(w, w + n, [](T v) { return v > 0; });
+    require<ValueError>(likely >= needed && std::all_of(w, w + n, [](T v) { return v >= 0 && std::isfinite(v); }),
+                        "multinomial: a row of p has {} elements above 0 for {} draws; it needs {}, and all must be "
+                        "finite and 0 or more",
+                        likely, count, needed);
+  });
+  each_row([&](T* w, std::int64_t* drawn) {
+    if (replacement && count > 1) {
+      std::partial_sum(w, w + n, w);
+      const auto below = [total = w[n - 1]](T sum, double u) { return static_cast<double>(sum / total) < u; };
+      std::generate_n(drawn, count, [&] { return std::lower_bound(w, w + n, unit<double>(), below) - w; });
+    } else {
+      std::for_each(w, w + n, [this](T& v) { v /= static_cast<T>(-std::log1p(-unit<double>())); });
+      std::partial_sort_copy(order.begin(), order.end(), drawn, drawn + count,
+                             [w](auto a, auto b) { return w[a] > w[b] || (w[a] == w[b] && a < b); });
+    }
+  });
   return out;
 }
 
@@ -274,11 +309,13 @@ template <Floating T> Tensor<T> TorchRandom::linear_bias(std::int64_t fan_in, st
   return uniform<T>(-bound, bound, {fan_out});
 }
 
-#define TAPEHEAD_TORCH(T)                                                       \
-  template Tensor<T> TorchRandom::rand<T>(const Shape&);                        \
-  template Tensor<T> TorchRandom::uniform<T>(double, double, const Shape&);     \
-  template Tensor<T> TorchRandom::normal<T>(double, double, const Shape&);      \
-  template Tensor<T> TorchRandom::linear_weight<T>(std::int64_t, std::int64_t); \
+#define TAPEHEAD_TORCH(T)                                                                          \
+  template Tensor<T> TorchRandom::rand<T>(const Shape&);                                           \
+  template Tensor<T> TorchRandom::uniform<T>(double, double, const Shape&);                        \
+  template Tensor<T> TorchRandom::normal<T>(double, double, const Shape&);                         \
+  template Tensor<T> TorchRandom::exponential<T>(double, const Shape&);                            \
+  template Tensor<std::int64_t> TorchRandom::multinomial<T>(const Tensor<T>&, std::int64_t, bool); \
+  template Tensor<T> TorchRandom::linear_weight<T>(std::int64_t, std::int64_t);                    \
   template Tensor<T> TorchRandom::linear_bias<T>(std::int64_t, std::int64_t);
 TAPEHEAD_REALS(TAPEHEAD_TORCH)
 

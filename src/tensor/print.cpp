@@ -90,6 +90,8 @@ class RealCells {
     }
     if (scientific_) digits_ = {static_cast<int>(fraction), true, options.equal_digits};
     right_ = fraction + (scientific_ && finite > 0 ? exponent_ + 1 : 0);
+    left_ = std::max(
+        left_, static_cast<std::size_t>(options.width) - std::min(static_cast<std::size_t>(options.width), right_ + 1));
     for (const double v : shown)
       if (!std::isfinite(v)) left_ = std::max(left_, other(v).size() - std::min(other(v).size(), right_ + 1));
   }
@@ -190,6 +192,7 @@ void check(const PrintOptions& options) {
   const auto within = [](bool in, const char* name, std::int64_t value, const char* range) {
     require<ValueError>(in, "to_string: {} is {}; it must be {}", name, value, range);
   };
+  within(options.width >= 0 && options.width <= 1100, "width", options.width, "0 to 1100");
   within(options.precision >= -1 && options.precision <= 1100, "precision", options.precision,
          "0 to 1100, or -1 for NumPy's default");
   within(options.edge_items >= 1, "edge_items", options.edge_items, "at least 1");
@@ -201,8 +204,8 @@ void check(const PrintOptions& options) {
 
 void detail::throw_bad_print_spec() {
   raise<ValueError>(
-      "format: a tensor is printed by {{}}, {{:.3}} (at most three digits after the point), {{:.3f}} "
-      "(exactly three) or {{:.3e}}, with at most 1100 digits");
+      "format: a tensor is printed by {{}}, {{:.3}} (at most three digits after the point), {{:.3f}} (exactly three), "
+      "{{:8.3f}} (in eight characters or more) or {{:.3e}}, with at most 1100 digits");
 }
 
 template <class E> std::string to_string(const Tensor<E>& x, const PrintOptions& options) {
@@ -216,16 +219,16 @@ template <class E> std::string to_string(const Tensor<E>& x, const PrintOptions&
     return values;
   };
   if constexpr (std::is_same_v<E, bool>) {
-    const char* truth = x.rank() == 0 ? "True" : " True";
-    return printer.str([&](std::int64_t offset) { return p[offset] ? truth : "False"; });
+    const int width = std::max(options.width, x.rank() == 0 ? 0 : 5);
+    return printer.str([&](std::int64_t offset) { return fmt::format("{:>{}}", p[offset] ? "True" : "False", width); });
   } else if constexpr (std::is_integral_v<E>) {
-    std::size_t width = 0;
+    auto width = static_cast<std::size_t>(options.width);
     for (const std::int64_t v : shown(std::int64_t{})) width = std::max(width, std::to_string(v).size());
     return printer.str([&](std::int64_t offset) { return fmt::format("{:>{}}", p[offset], width); });
   } else {
     constexpr bool single = std::is_same_v<E, float>;
     if (x.rank() == 0 && options.precision < 0 && options.notation == Notation::automatic)
-      return scalar_text(x.item(), single);
+      return fmt::format("{:>{}}", scalar_text(x.item(), single), options.width);
     const RealCells cells(shown(double{}), single, options);
     return printer.str([&](std::int64_t offset) { return cells(p[offset]); });
   }

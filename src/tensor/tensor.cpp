@@ -248,10 +248,11 @@ template <class E> Tensor<E> eye(std::int64_t n) {
 }
 
 template <class E> Tensor<E> from_vector(const std::vector<E>& values, const Shape& shape) {
-  require<ShapeError>(std::find(shape.begin(), shape.end(), -1) == shape.end(),
-                      "from_vector: {} leaves a size open; give every size, or write from_vector(values, "
-                      "{{{}}}).reshape({{…}}) with the -1",
-                      shape, values.size());
+  require<ShapeError>(
+      std::find(shape.begin(), shape.end(), -1) == shape.end(),
+      "from_vector: {} leaves a size open; give every size, or write from_vector(values).reshape({{…}}) "
+      "with the -1",
+      shape);
   require<ShapeError>(static_cast<std::int64_t>(values.size()) == shape.numel("from_vector"),
                       "from_vector: {} values for shape {}, which has {}", values.size(), shape, shape.numel());
   Buffer<E> out(shape);

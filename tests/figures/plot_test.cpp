@@ -93,6 +93,11 @@ TEST_CASE("plot: what has no place is left out, and breaks the line") {
         "plot_svg: nan x 400 pixels; both must be 200 to 10000"sv);
 }
 
+TEST_CASE("plot: without x, the points are counted from 0") {
+  const std::vector<double> losses{3, 1, 0.5};
+  CHECK(plot_svg({{.name = "loss", .y = losses}}) == plot_svg({{.name = "loss", .x = {0, 1, 2}, .y = losses}}));
+}
+
 TEST_CASE("plot: the convex hull") {
   const auto hull = [](const std::vector<double>& x, const std::vector<double>& y) {
     const Series s = convex_hull({.name = "v", .x = x, .y = y});

@@ -131,6 +131,7 @@ case("softmax_backward", "softmax_backward", {"A": np.abs(draw(3, 4)), "dA": dra
      lambda A, dA: A * (dA - (dA * A).sum(1, keepdims=True)), {"dim": 1})
 case("linear", "linear", {"x": draw(2, 3, 4), "weight": draw(5, 4), "bias": draw(5)}, lambda x, weight, bias: x @ weight.T + bias)
 case("linear_one", "linear", {"x": draw(4), "weight": draw(2, 4)}, lambda x, weight: x @ weight.T, note="one row, no bias")
+case("softplus", "softplus", {"x": draw(3, 4) * 4}, lambda x: np.log1p(np.exp(x * 1.5)) / 1.5, {"beta": 1.5})
 
 named, columns, rows = make_golden.ops({"cases": cases})
 (make_golden.HERE / "ops_more.npz").write_bytes(make_golden.npz(named))

@@ -55,6 +55,29 @@ TEST_CASE("nn: cross-attention reads a context of another width and length") {
   CHECK_GRADIENTS(attn, randn({3, 6}), [&](const auto& m, const auto& q) { return m.cross(q, context[0]); });
 }
 
+TEST_CASE("nn: multi-head attention hands out its weights") {
+  TorchRandom rng(2);
+  const auto x = randn({2, 5, 12}), context = randn({2, 4, 12}, 2);
+  const auto mask = padding_mask({5, 3}, 5);
+  for (const char* how : {"eager", "flash", "sdpa"}) {
+    nn::MultiHeadAttention<double> attn(12, rng, {.heads = 4, .kv_heads = 2, .causal = true, .rope = false});
+    nn::set_implementation(attn, how);
+    const auto [out, each] = attn.with_weights(x, mask, false);
+    CHECK((close(out, attn(x, mask)) && each.shape() == Shape{2, 4, 5, 5}));
+    CHECK(equal(attn.with_weights(x, mask).weights, mean(each, 1)));
+    CHECK(close(sum(each, -1), ones<double>({2, 4, 5})));
+    CHECK((equal(each, tril(each)) && equal(masked_fill(each, mask, 0), zeros_like(each))));
+    const auto crossed = attn.cross_with_weights(x, context);
+    CHECK((close(crossed.out, attn.cross(x, context)) && crossed.weights.shape() == Shape{2, 5, 4}));
+    CHECK(crossed.weights.at({0, 0, 3}) > 0);  // never causal
+    const auto q = nn::split_heads(attn.q_proj(x), 4), k = nn::split_heads(attn.k_proj(x), 2);
+    const auto scores = matmul(select(q, 1, 3), mT(select(k, 1, 1))) / std::sqrt(3.0);
+    CHECK(close(select(attn.with_weights(x, {}, false).weights, 1, 3),
+                softmax(masked_fill(scores, ~causal_mask(5), -INFINITY), -1)));
+    CHECK_GRADIENTS(attn, randn({3, 12}), [](const auto& m, const auto& in) { return m.with_weights(in).weights; });
+  }
+}
+
 TEST_CASE("nn: a padding mask hides keys from every head") {
   TorchRandom rng(2);
   const nn::MultiHeadAttention<double> attn(6, rng, {.heads = 2, .kv_heads = 1, .sinks = true});

@@ -163,7 +163,7 @@ TEST_CASE("optimisers: where a step throws, model and optimiser are as before") 
   CHECK(message<GradientError>([&] { optimizer.step(model, unwatched()); }) ==
         "AdamW: there is no gradient of parameter b, because the tape did not watch it as it is now; each step "
         "puts new tensors in the parameters' place, so begin every step with a new tape and "
-        "tape.watch(model.parameters()), before the forward pass"sv);
+        "tape.watch(model.parameters()), or tape.watch({w, b}), before the forward pass"sv);
   struct WrongShape {
     Tensor<double> operator[](const Tensor<double>& x) const { return x.rank() == 2 ? x : Tensor<double>{1.0}; }
   };
@@ -208,11 +208,54 @@ TEST_CASE("optimisers: a step with the gradients of an old tape says that a step
         "SGD: there is no gradient of parameter W, because the tape did not watch it as it is now; each step "
         "puts "
         "new tensors in the parameters' place, so begin every step with a new tape and "
-        "tape.watch(model.parameters()), before the forward pass"sv);
+        "tape.watch(model.parameters()), or tape.watch({w, b}), before the forward pass"sv);
   CHECK(message<GradientError>([&] {
           clip_grad_norm(model, grad, 1);
         }).starts_with("clip_grad_norm: there is no gradient of parameter W"));
   CHECK(model.values() == after);
+}
+
+TEST_CASE_TEMPLATE("optimisers: parameters without a module take the steps of a module's", O, SGD<double>, Adam<double>,
+                   AdamW<double>) {
+  const auto made = [] {
+    O optimizer{.lr = 0.1, .weight_decay = 0.01};
+    if constexpr (requires { optimizer.momentum; }) optimizer.momentum = 0.5;
+    return optimizer;
+  };
+  Model model, start;
+  Tensor<double> W = start.W, b = start.b;
+  std::vector<Tensor<double>> list{W, b};
+  O by_name = made(), by_place = made(), by_vector = made();
+  const Tensor<double> x{{1, 2, -1}, {0.5, -1, 0.25}, {2, 0, 1}};
+  const auto loss = [&x](const Tensor<double>& weight, const Tensor<double>& bias) {
+    const auto y = tanh(matmul(x, weight.T()) + bias);
+    return sum(y * y * y + y);
+  };
+  for (int i = 0; i < 3; ++i) {
+    const auto [grad, norm] = clip_grad_norm(model, model.gradients(), 0.5);
+    by_name.step(model, grad);
+    {
+      Tape<double> tape;
+      tape.watch({W, b});
+      const auto clipped = clip_grad_norm(std::tie(W, b), tape.backward(loss(W, b)), 0.5);
+      CHECK(clipped.norm == norm);
+      by_place.step(std::tie(W, b), clipped);
+    }
+    Tape<double> tape;
+    tape.watch(list);
+    by_vector.step(list, clip_grad_norm(list, tape.backward(loss(list[0], list[1])), 0.5).grad);
+    CHECK((equal(W, model.W) && equal(b, model.b) && equal(list[0], model.W) && equal(list[1], model.b)));
+  }
+  Tape<double> tape;
+  const Tensor<double> before = W;
+  tape.watch({W, b});
+  const auto grad = tape.backward(loss(W, b));
+  CHECK_THROWS_AS(by_place.step(std::tie(b, W), grad), ShapeError);  // another order
+  CHECK(W.id() == before.id());
+  by_place.step(W, grad);
+  CHECK(message<GradientError>([&] {
+          by_place.step(std::tie(b, W), grad);
+        }).find("no gradient of parameter 1, because") != std::string::npos);
 }
 
 TEST_CASE_TEMPLATE("optimisers: every setting is checked for negative numbers, infinity and NaN", T, float, double) {

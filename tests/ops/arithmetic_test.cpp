@@ -6,6 +6,7 @@
 #include "values.hpp"
 
 using namespace tapehead;
+using testing::has;
 using testing::message;
 
 namespace {
@@ -138,4 +139,48 @@ TEST_CASE("numbers stand on either side of a tensor, comparisons too") {
   const Tensor<std::int64_t> ids{3, 1, 3};
   CHECK((equal(ids == 3, Tensor<bool>{true, false, true}) && sum(ids == 3).item() == 2));
   CHECK(mean(ids == Tensor<std::int64_t>{3, 3, 3}).item() == doctest::Approx(2.0 / 3));
+  for (const auto& y : {x, x * 0.5}) {
+    CHECK((equal(eq(y, 0), y == 0) && equal(ne(0, y), y != 0) && equal(lt(y, 1), y < 1) && equal(lt(1, y), y > 1)));
+    CHECK((equal(le(y, 1), y <= 1) && equal(le(1, y), 1 <= y) && equal(gt(y, 1), y > 1) && equal(gt(1, y), y < 1)));
+    CHECK((equal(ge(y, 1), y >= 1) && equal(ge(1, y), 1 >= y)));
+  }
+  CHECK((equal(eq(ids, 3), ids == 3) && equal(eq(ids == 3, true), ids == 3)));
+}
+
+TEST_CASE_TEMPLATE("arithmetic: w -= … gives w a new tensor, and whatever holds the old one keeps it", T, float,
+                   double) {
+  Tensor<T> w{2, 3};
+  const Tensor<T> copy = w, view = w.slice(0, 1, 2), first{2, 3};
+  Tape<T> tape;
+  tape.watch(w);
+  const auto loss = sum(w * w);  // the record saves w
+  const auto before = tape.backward(loss);
+  w -= 0.5 * before[w];
+  CHECK((equal(w, zeros<T>({2})) && equal(copy, first) && view.item() == 3));
+  const auto after = tape.backward(loss);  // through the w that was saved
+  CHECK((equal(before[copy], first * 2) && equal(after[copy], first * 2)));
+  CHECK(has(message<GradientError>([&] { (void)after[w]; }), "a step or w -= … puts a new tensor in its place"));
+
+  w += 1, w *= 6, w /= 4, w -= T(0.5);
+  CHECK(equal(w, ones<T>({2})));
+  w += first, w *= first, w /= Tensor<T>{3}, w -= scalar<T>(1);
+  CHECK(equal(w, Tensor<T>{1, 3}));
+  Tensor<std::int64_t> n{1, 2};
+  n += n, n *= 3, n -= 1;
+  CHECK(equal(n, Tensor<std::int64_t>{5, 11}));
+  CHECK(message<ShapeError>([&] {
+          w -= ones<T>({3, 1});
+        }) == "-=: shape (2,) would become (3, 2); sum or reshape the right side to w's shape, or write w = w - …"sv);
+  CHECK(equal(w, Tensor<T>{1, 3}));
+}
+
+TEST_CASE("arithmetic: w -= … with the gradient as torch and micrograd do by hand") {
+  Tensor<double> w{1.0, -2.0};
+  for (int step = 0; step < 100; ++step) {
+    Tape<double> tape;
+    tape.watch(w);
+    const auto grad = tape.backward(sum(pow(w - 3, 2)));
+    w -= 0.1 * grad[w];
+  }
+  CHECK(allclose(w, Tensor<double>{3, 3}, 0, 1e-8));
 }

@@ -176,6 +176,7 @@ template <class T> const std::vector<Call<T>>& calls() {
       {"cos", [](const C& c) { return cos(c("x")); }},
       {"expm1", [](const C& c) { return expm1(c("x")); }},
       {"log1p", [](const C& c) { return log1p(c("x")); }},
+      {"softplus", [](const C& c) { return softplus(c("x"), c.attrs.number("beta")); }},
       {"softmax_backward", [](const C& c) { return softmax_backward(c("A"), c("dA"), c.axis("dim")); }},
       {"rope", [](const C& c) { return rope(c("x"), c.index("pos"), c.attrs.number("theta")); }},
       {"dropout", [](const C& c) { return dropout(c("x"), c.attrs.number("p"), c.mask("keep")); }},

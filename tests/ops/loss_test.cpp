@@ -82,6 +82,64 @@ TEST_CASE("mse_loss: shapes must be equal; reductions; nothing at all") {
   CHECK(equal(tape.backward(mse_loss(row, row))[row], zeros<double>({2})));
 }
 
+TEST_CASE("binary_cross_entropy_with_logits: PyTorch's losses and gradients") {
+  const Tensor<double> x{{0.5, -2, 3}, {-0.25, 1, -30}}, t{{1, 0, 0.25}, {0.5, 1, 0}}, w{{2}, {0.5}}, p{3, 1, 0.5};
+  CHECK(binary_cross_entropy_with_logits(x, t).item() == doctest::Approx(0.65229890903233).epsilon(1e-13));
+  CHECK(binary_cross_entropy_with_logits(x, t, {.reduction = Reduction::sum}).item() ==
+        doctest::Approx(3.9137934541939803).epsilon(1e-13));
+  CHECK(allclose(binary_cross_entropy_with_logits(x, t, {.reduction = Reduction::none}),
+                 {{0.4740769841801067, 0.1269280110429727, 2.298587351573742},
+                  {0.7009394198788436, 0.31326168751822286, 9.357622968839737e-14}},  // PyTorch: 9.24e-14
+                 1e-14, 0));
+  Tape<double> tape;
+  tape.watch({x, t});
+  const auto y = binary_cross_entropy_with_logits(x, t, {.weight = w, .pos_weight = p});
+  CHECK(y.item() == doctest::Approx(1.4339026760097724).epsilon(1e-13));
+  const auto grad = tape.backward(y);
+  CHECK(allclose(grad[x],
+                 {{-0.37754066879814535, 0.03973430734070585, 0.23616745365654304},
+                  {-0.05202941681429968, -0.02241178511416626, 7.798019140699416e-15}},
+                 1e-13, 0));
+  CHECK(allclose(grad[t],
+                 {{0.14938465612007112, 0.6666666666666666, -1.008097891928957},
+                  {0.15848990331314058, -0.08333333333333333, 1.249999999999996}},
+                 1e-13, 0));
+}
+
+TEST_CASE_TEMPLATE("binary_cross_entropy_with_logits: large logits, other forms, nothing, and what it refuses", T,
+                   float, double) {
+  const Tensor<T> x{1000, -1000, 1000, -1000}, t{1, 0, 0, 1};
+  CHECK(equal(binary_cross_entropy_with_logits(x, t, {.reduction = Reduction::none}), Tensor<T>{0, 0, 1000, 1000}));
+  Tape<T> tape;
+  tape.watch(x);
+  CHECK(equal(tape.backward(binary_cross_entropy_with_logits(x, t, {.reduction = Reduction::sum}))[x],
+              Tensor<T>{0, 0, 1, -1}));
+  const auto z = TorchRandom(1).randn<double>({3, 4}), target = TorchRandom(2).rand<double>({3, 4});
+  const auto by_softmax = stack({zeros_like(z), z}, -1);  // two classes
+  const auto losses = -sum(log_softmax(by_softmax, -1) * stack({1 - target, target}, -1), -1);
+  CHECK(allclose(binary_cross_entropy_with_logits(z, target), mean(losses), 1e-14, 0));
+  CHECK(allclose(binary_cross_entropy_with_logits(z.T(), target.T()), mean(losses), 1e-14, 0));
+  const auto checked = gradcheck(
+      [](auto a, auto b, auto c) {
+        return binary_cross_entropy_with_logits(a, b, {.weight = c, .pos_weight = c, .reduction = Reduction::sum});
+      },
+      {{"x", z}, {"target", target}, {"weight", target[0]}}, {.order = 2});
+  CHECK_MESSAGE(checked.ok, checked.text());
+  CHECK(std::isnan(binary_cross_entropy_with_logits(zeros<T>({0}), zeros<T>({0})).item()));
+  CHECK(std::isnan(
+      binary_cross_entropy_with_logits(Tensor<T>{std::numeric_limits<T>::quiet_NaN()}, ones<T>({1})).item()));
+  CHECK(message<ShapeError>([&] {
+          binary_cross_entropy_with_logits(x, zeros<T>({4, 1}));
+        }) ==
+        "binary_cross_entropy_with_logits: shapes (4,) and (4, 1); they must be equal: reshape one of them "
+        "(broadcasting would compare every element with every other)"sv);
+  CHECK(
+      message<ShapeError>([&] {
+        binary_cross_entropy_with_logits(x, t, {.weight = zeros<T>({2, 4})});
+      }) ==
+      "broadcast_to: shape (2, 4) does not broadcast to (4,); aligned from the right, each size must be equal, or 1 in the tensor"sv);
+}
+
 TEST_CASE("cross_entropy: what it refuses") {
   const auto x = zeros<double>({2, 3});
   CHECK(message<ShapeError>([&] {

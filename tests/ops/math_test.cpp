@@ -10,6 +10,7 @@
 
 using namespace tapehead;
 using testing::gradient;
+using testing::message;
 
 TEST_CASE_TEMPLATE("math: NaN goes through relu, and through whatever chooses", T, float, double) {
   const T nan = std::numeric_limits<T>::quiet_NaN();
@@ -62,6 +63,7 @@ TEST_CASE_TEMPLATE("math: derivatives keep their digits over the whole range, to
   using X = Tensor<T>;
   const Derivative<T> all[] = {
       {"exp", [](const X& x) { return exp(x); }, [](Wide x) { return std::exp(x); }, nullptr, -80, 80},
+      {"softplus", [](const X& x) { return softplus(x); }, logistic, nullptr, -80, 19},
       {"expm1", [](const X& x) { return expm1(x); }, [](Wide x) { return std::exp(x); }, nullptr, -80, 80},
       {"log", [](const X& x) { return log(x); }, [](Wide x) { return 1 / x; }, nullptr, 1e-30, 1e30},
       {"log1p", [](const X& x) { return log1p(x); }, [](Wide x) { return 1 / (1 + x); }, nullptr, -0.999, 100},
@@ -121,6 +123,27 @@ TEST_CASE_TEMPLATE("math: slopes at infinities are the limits", T, float, double
   CHECK(equal(slopes([](const auto& x) { return gelu(x); }), Tensor<T>{1, 0}));
   CHECK(equal(slopes([](const auto& x) { return gelu(x, Gelu::tanh); }), Tensor<T>{1, 0}));
   CHECK(equal(slopes([](const auto& x) { return silu(x); }), Tensor<T>{1, 0}));
+  CHECK(equal(slopes([](const auto& x) { return softplus(x); }), Tensor<T>{1, 0}));
+}
+
+TEST_CASE_TEMPLATE("softplus: PyTorch's answers, exact in both tails, linear above the threshold", T, float, double) {
+  const double tolerance = 4 * std::numeric_limits<T>::epsilon();
+  const auto close = [&](const Tensor<T>& got, const Tensor<double>& expected) {
+    return allclose(to<double>(got), expected, tolerance, 0);
+  };
+  const Tensor<T> x{-80, -40, -1.5, 0, 0.5, 19.5, 20.5, 800};
+  CHECK(close(softplus(x), {1.8048513878454153e-35, 4.248354255291589e-18, 0.2014132779827524, 0.6931471805599453,
+                            0.9740769841801067, 19.500000003398267, 20.5, 800}));
+  CHECK(close(softplus(x, 2, 3).slice(0, 2, 8),
+              {0.02429367578687103, 0.34657359027997264, 0.6566308437591114, 19.5, 20.5, 800}));
+  CHECK(close(gradient([](const auto& v) { return sum(softplus(v, 2, 3)); }, x.slice(0, 1, 8)),
+              {1.8048513878454153e-35, 0.04742587317756679, 0.5, 0.7310585786300049, 1, 1, 1}));
+  const T inf = std::numeric_limits<T>::infinity();
+  CHECK(equal(softplus(Tensor<T>{-inf, inf}), Tensor<T>{0, inf}));
+  CHECK((std::isnan(softplus(Tensor<T>{inf - inf}).item()) && softplus(zeros<T>({2, 0})).shape() == Shape{2, 0}));
+  if (std::is_same_v<T, double>) CHECK(softplus(scalar(T(20.5)), 1, 1e9).item() > 20.5);
+  for (const double beta : {0.0, -1.0, std::nan("")})
+    CHECK(message<ValueError>([&] { softplus(x, beta); }).starts_with("softplus: beta "));
 }
 
 TEST_CASE("round: NumPy's answers") {

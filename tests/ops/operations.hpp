@@ -125,6 +125,7 @@ inline std::vector<Operation> math_rows() {
       elementwise("gelu", {draw({3, 5})}, [](auto x) { return gelu(x); }),
       elementwise("gelu_tanh", {draw({3, 5})}, [](auto x) { return gelu(x, Gelu::tanh); }),
       elementwise("silu", {draw({3, 5})}, [](auto x) { return silu(x); }),
+      elementwise("softplus", {draw({3, 5})}, [](auto x) { return softplus(x, 3, 1.5); }),
       backward_of("sigmoid_backward", {draw({3, 5}), draw({3, 5})}, [](auto x) { return sigmoid(x); }),
       backward_of("gaussian", {draw({3, 5}), draw({3, 5})}, [](auto x) { return erf(x); }),
       backward_of("gelu_backward", {draw({3, 5}), draw({3, 5})}, [](auto x) { return gelu(x); }),

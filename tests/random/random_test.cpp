@@ -7,6 +7,7 @@
 
 #include "tapehead/ops/arithmetic.hpp"
 #include "tapehead/ops/join.hpp"
+#include "tapehead/ops/reduce.hpp"
 #include "tapehead/ops/views.hpp"
 #include "testing.hpp"
 
@@ -150,6 +151,55 @@ TEST_CASE("random: probabilities 0 and 1 are exact") {
   CHECK(equal(rng.bernoulli(0, {200}), zeros<bool>({200})));
   CHECK(equal(rng.bernoulli(1, {200}), ones<bool>({200})));
   CHECK(equal(rng.normal(2.5, 0, {17}), full<float>({17}, 2.5f)));
+}
+
+TEST_CASE_TEMPLATE("random: exponential and multinomial draw as torch 2.15", T, float, double) {
+  constexpr bool single = std::is_same_v<T, float>;
+  TorchRandom rng(3);
+  const Tensor<double> first{0x1.1c4a6b70883d5p-5, 0x1.5a04f87c7f05cp-2, 0x1.7b809300e7ac2p+0, 0x1.89cbe76a6334bp-3,
+                             0x1.6873347d39cacp+0};
+  CHECK(equal(rng.exponential<T>(1, {5}), to<T>(first)));
+  CHECK(equal(rng.exponential<T>(2.5, {1, 3}),
+              to<T>(Tensor<double>{{0x1.7fd9845dd733ap-2, 0x1.6afe6124f1911p-4, 0x1.d1694ef797358p-3}})));
+  const Tensor<T> p{{T(0.1), T(0.2), T(0.3), T(0.4)}, {0, 5, 1, T(0.5)}, {1, 0, 0, 0}}, two = p.slice(0, 0, 2);
+  using Index = Tensor<std::int64_t>;
+  rng = TorchRandom(5);
+  CHECK(equal(rng.multinomial(p, 1), Index{{3}, {1}, {0}}));
+  CHECK(equal(rng.multinomial(two, 2), Index{{2, 3}, {1, 2}}));
+  CHECK(equal(rng.multinomial(two.unsqueeze(1), 3), Index{{{2, 3, 1}}, {{1, 2, 3}}}));
+  CHECK(equal(rng.multinomial(p, 7, true), Index{{2, 3, 3, 3, 1, 2, 3}, {1, 1, 1, 1, 1, 1, 1}, {0, 0, 0, 0, 0, 0, 0}}));
+  CHECK(equal(rng.multinomial(p, 1, true), Index{{2}, {1}, {0}}));
+  CHECK(equal(rng.multinomial(p[0], 9, true), Index{3, 3, 0, 1, 3, 2, 3, 3, 2}));
+  CHECK(equal(rng.rand({2}), Tensor<float>{0x1.7b1dc0p-4f, 0x1.efd59ep-1f}));
+  rng = TorchRandom(11);
+  const auto w = rng.rand<T>({100});
+  const auto many = rng.multinomial(w, 2000, true), each = rng.multinomial(w, 100);
+  CHECK(sum(many * arange<std::int64_t>(2000)).item() == (single ? 99692053 : 98266284));
+  CHECK(sum(each * arange<std::int64_t>(100)).item() == (single ? 255001 : 230795));
+  CHECK(rng.multinomial(zeros<T>({0, 4}), 2).shape() == Shape{0, 2});
+}
+
+TEST_CASE_TEMPLATE("random: probabilities that are none are refused, and draw nothing", T, float, double) {
+  TorchRandom rng(1);
+  const T inf = std::numeric_limits<T>::infinity();
+  CHECK(
+      message<ValueError>([&] {
+        rng.multinomial(Tensor<T>{1, -1}, 1);
+      }) ==
+      "multinomial: a row of p has 1 elements above 0 for 1 draws; it needs 1, and all must be finite and 0 or more"sv);
+  for (const T bad : {inf, inf - inf}) CHECK_THROWS_AS(rng.multinomial(Tensor<T>{1, bad}, 1, true), ValueError);
+  CHECK(
+      message<ValueError>([&] {
+        rng.multinomial(Tensor<T>{{1, 1, 1}, {0, 1, 0}}, 2);
+      }) ==
+      "multinomial: a row of p has 1 elements above 0 for 2 draws; it needs 2, and all must be finite and 0 or more"sv);
+  CHECK_THROWS_AS(rng.multinomial(zeros<T>({3}), 2, true), ValueError);
+  CHECK_THROWS_AS(rng.multinomial(zeros<T>({2, 0}), 1, true), ValueError);
+  CHECK(message<ShapeError>([&] { rng.multinomial(scalar(T(1)), 1); }) ==
+        "multinomial: 1 draws for p of shape (); it takes 1 or more, and p is (…, n)"sv);
+  CHECK_THROWS_AS(rng.multinomial(Tensor<T>{1, 1}, 0), ShapeError);
+  CHECK(message<ValueError>([&] { rng.exponential<T>(0, {2}); }) == "exponential: rate 0; it must be above 0"sv);
+  CHECK(equal(rng.rand({3}), TorchRandom(1).rand({3})));
 }
 
 TEST_CASE("random: bad arguments are named, and draw nothing") {

@@ -112,11 +112,18 @@ TEST_CASE("print: fmt's specifications") {
   CHECK(fmt::format("{:.2f}", Tensor<double>{1e-9, 12345678901.0}) == "[          0.00 12345678901.00]"sv);
   CHECK(fmt::format("{:.2e}", Tensor<double>{NaN, inf}) == "[nan inf]"sv);
   CHECK(fmt::format("{:.3} {:.3f}", scalar(1.0 / 3), scalar(2.0)) == "0.333 2.000"sv);
-  for (const char* wrong : {"{:.}", "{:d}", "{:.3g}", "{:>9}", "{:.1101}", "{:.99999999999}"})
+  CHECK(fmt::format("{:8.3f}", scalar(2.0f)) == "   2.000"sv);
+  CHECK(fmt::format("{:9.2f}", Tensor<double>{1, NaN}) == "[     1.00       nan]"sv);
+  CHECK(fmt::format("{:10.1e}", scalar(-0.5)) == "  -5.0e-01"sv);
+  CHECK(fmt::format("{:3.3f}", x) == fmt::format("{:.3f}", x));
+  CHECK(fmt::format("{:6} {:6} {:6} {:6}|{:4}|{:7}", scalar(0.5), scalar(true), scalar<std::int64_t>(12), scalar(NaN),
+                    Tensor<std::int64_t>{1, -2},
+                    Tensor<bool>{true, false}) == "   0.5   True     12    nan|[   1   -2]|[   True   False]"sv);
+  CHECK(fmt::format("{} {}", x.shape(), Shape{5}) == "(2, 2) (5,)"sv);
+  for (const char* wrong : {"{:.}", "{:d}", "{:.3g}", "{:>9}", "{:08.3f}", "{:1101}", "{:.1101}", "{:.99999999999}"})
     CHECK(message<ValueError>([&] { (void)fmt::format(fmt::runtime(wrong), x); }) ==
-          "format: a tensor is printed by {}, {:.3} (at most three digits after the point), {:.3f} (exactly "
-          "three) or "
-          "{:.3e}, with at most 1100 digits"sv);
+          "format: a tensor is printed by {}, {:.3} (at most three digits after the point), {:.3f} (exactly three), "
+          "{:8.3f} (in eight characters or more) or {:.3e}, with at most 1100 digits"sv);
 }
 
 TEST_CASE("print: signs, what is not finite, and nothing shown as 0 that is not 0") {
@@ -149,6 +156,9 @@ TEST_CASE("print: options out of range") {
   options.precision = -2;
   CHECK(message<ValueError>([&] { to_string(x, options); }) ==
         "to_string: precision is -2; it must be 0 to 1100, or -1 for NumPy's default"sv);
+  options = {};
+  options.width = -1;
+  CHECK(message<ValueError>([&] { to_string(x, options); }) == "to_string: width is -1; it must be 0 to 1100"sv);
   options = {};
   options.edge_items = 0;
   CHECK(message<ValueError>([&] { to_string(x, options); }) == "to_string: edge_items is 0; it must be at least 1"sv);

@@ -172,10 +172,11 @@ TEST_CASE("tensor: from_vector says how to leave a size open") {
   CHECK(message<ShapeError>([&] {
           from_vector(v, {-1, 3});
         }) ==
-        "from_vector: (-1, 3) leaves a size open; give every size, or write from_vector(values, "
-        "{6}).reshape({…}) "
+        "from_vector: (-1, 3) leaves a size open; give every size, or write from_vector(values).reshape({…}) "
         "with the -1"sv);
-  CHECK(from_vector(v, {6}).reshape({-1, 3}).shape() == Shape{2, 3});
+  CHECK(from_vector(v).reshape({-1, 3}).shape() == Shape{2, 3});
+  CHECK((equal(from_vector(v), from_vector(v, {6})) && from_vector(std::vector<float>()).shape() == Shape{0}));
+  CHECK(equal(from_vector(std::vector<bool>{true, false}), Tensor<bool>{true, false}));
   CHECK(message<ShapeError>([&] {
           from_vector(v, {2, 2});
         }) == "from_vector: 6 values for shape (2, 2), which has 4"sv);

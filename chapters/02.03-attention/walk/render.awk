@@ -2,10 +2,12 @@
 #
 #   awk -v chapter=DIR -v outputs=DIR [-v changed=DIR] [-v after=DIR] [-v samples=1] -f render.awk README.md
 #
-# A mark is a comment, which a Markdown viewer does not show. NN is a program's number; from `a` to `b` are the lines
-# from the first with a in it to the next with b in it, and without b to the next empty one. Before a fenced block:
+# A mark is a comment, which a Markdown viewer does not show. NN is a program's number, and in a `code` mark also NN.py,
+# the Python program of that number, or a path from the page; from `a` to `b` are the lines from the first with a in it to
+# the next with b in it, and without b to the next empty one. Before a fenced block:
 #
 #   <!-- code NN: `a` to `b` -->       lines of the program
+#   <!-- body NN: `a` -->              the indented lines after the first with a in it: what a function does
 #   <!-- output NN: `a` to `b` -->     lines that it printed (outputs/NN.txt)
 #   <!-- sample NN: `a` to `b` -->     the same, for timings: other numbers do not count, unless samples is set
 #   <!-- change NN: `old` to `new` -->    a line of the program, and what to make of it
@@ -33,8 +35,9 @@ function read(path,    n, line) {
 }
 
 function program(number,    path) {
+  if (number ~ /\//) return chapter "/" number
   if (!(number in source)) {
-    ("ls " chapter "/" number "_*.cpp") | getline path
+    ("ls " chapter "/" substr(number, 1, 2) "_*" (number ~ /\.py$/ ? ".py" : ".cpp")) | getline path
     source[number] = path
   }
   return source[number]
@@ -47,11 +50,21 @@ function find(path, text, start,    i) {
 }
 
 # The lines from `a` to `b`, without the spaces that all of them begin with.
-function lines(path, a, b,    first, last, i, spaces, least, text) {
+function lines(path, a, b,    first, last) {
   first = find(path, a, 1)
   if (!first) return ""
   if (b != "") last = find(path, b, first)
   else for (last = first; last < count[path] && content[path, last + 1] != ""; ++last) {}
+  return dedented(path, first, last)
+}
+function body(path, a,    first, last) {
+  first = find(path, a, 1)
+  if (!first) return ""
+  for (last = first; last < count[path] && content[path, last + 1] ~ /^( .*)?$/; ++last) {}
+  while (content[path, last] == "") --last
+  return dedented(path, first + 1, last)
+}
+function dedented(path, first, last,    i, spaces, least, text) {
   least = 99
   for (i = first; i <= last; ++i) {
     match(content[path, i], /^ */)
@@ -127,9 +140,11 @@ function block_for(mark, now,    part, word, kind, number, new) {
   split(mark, part, "`")
   split(part[1], word, " ")
   kind = word[2]
-  number = substr(word[3], 1, 2)
+  number = word[3]
+  sub(/:$/, "", number)
   if (kind == "after:") return outcome(part[2], part[4], now)
   if (kind == "code") return lines(program(number), part[2], part[4])
+  if (kind == "body") return body(program(number), part[2])
   if (kind == "change") return change(number, part[2], part[4])
   new = lines(outputs "/" number ".txt", part[2], part[4])
   if (kind == "sample" && !samples && shape_of(new) == shape_of(now)) return now
@@ -165,7 +180,7 @@ function with_description(line,    path, text) {
 
 function fence(line) { return line ~ /^```/ }
 
-/^<!-- (code|output|sample|change) [0-9][0-9]: `.*` -->$|^<!-- after: `.*` -->$/ {
+/^<!-- (code|body|output|sample|change) [0-9A-Za-z_.\/-]+: `.*` -->$|^<!-- after: `.*` -->$/ {
   mark = $0
   print
   if ((getline) <= 0 || !fence($0)) fail("no fenced block after this mark: " mark)

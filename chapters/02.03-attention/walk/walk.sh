@@ -122,7 +122,7 @@ page() {
     esac
   done
 }
-for file in README.md "$chapter/README.md" "$chapter/ERRATA.md" "$chapter/exercises/README.md"; do page "$file"; done >"$scratch/log"
+for file in README.md "$chapter/README.md" "$chapter/ERRATA.md" "$chapter/exercises/README.md" chapters/from-pytorch/*.md; do page "$file"; done >"$scratch/log"
 ! [[ -s $scratch/log ]]
 judge $? 'on every page blocks and mathematics are closed, and links lead somewhere' "$scratch/log"
 

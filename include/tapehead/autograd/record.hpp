@@ -7,6 +7,23 @@
 #include "tapehead/autograd/tape.hpp"
 
 // How an operation records itself: record(op, result, wrt(input, pullback, saved…), …).
+// A complete operation. The forward pass works on raw elements; the pullbacks are written in recorded operations, so that
+// they can be differentiated again. Here they save inputs and the output.
+//
+//   // y = c tanh(x / c), which lies between -c and c. c is a tensor with one element.
+//   static const Op soft_cap_op{"soft_cap", "y = c tanh(x / c)", "dx = dy (1 - (y/c)²), dc = (y dy - x dx) / c"};
+//   Tensor<double> soft_cap(const Tensor<double>& x, const Tensor<double>& c) {
+//     const auto in = contiguous(detach(x));
+//     Buffer<double> out(x.shape());
+//     for (std::int64_t i = 0; i < out.numel(); ++i) out[i] = c.item() * std::tanh(in.data()[i] / c.item());
+//     const Tensor<double> y = std::move(out);
+//     const auto dx = [](auto& dy, auto& Y, auto& C) { return dy * (1 - pow(Y / C, 2)); };
+//     const auto dc = [](auto& dy, auto& X, auto& Y, auto& C) { return dy * (Y - X * (1 - pow(Y / C, 2))) / C; };
+//     return record(soft_cap_op, y, wrt(x, dx, y, c), wrt(c, dc, x, y, c));
+//   }
+//
+// gradcheck(soft_cap, {{"x", x}, {"c", c}}, {.order = 2}) checks first and second derivatives.
+// chapters/from-pytorch/custom_operations.md explains each line, and shows what gradcheck says of wrong versions.
 
 namespace tapehead {
 namespace detail {

@@ -44,8 +44,8 @@ std::string heatmap_text(const Tensor<T>& x, const HeatmapOptions& options = {},
 enum class Scale { linear, log10, log2 };
 enum class Style { line, dashed, points, line_points, polygon };
 
-/// Points (x[i], y[i]) with one name. A point that is not finite, or not positive on a logarithmic axis, is
-/// omitted, and breaks the line.
+/// Points (x[i], y[i]) with one name; without x, the points (0, y[0]), (1, y[1]), … A point that is not finite, or not
+/// positive on a logarithmic axis, is omitted, and breaks the line.
 struct Series {
   std::string name{};
   std::vector<double> x{};
@@ -66,8 +66,9 @@ struct PlotOptions {
   double height = 400;
 };
 
-/// Lines, points and polygons over two axes. Throws ValueError where a series' lists are not of one length.
-std::string plot_svg(const std::vector<Series>& series, const PlotOptions& options = {});
+/// Lines, points and polygons over two axes: plot_svg({{.name = "loss", .y = losses}}). Throws ValueError where a series'
+/// lists are not of one length.
+std::string plot_svg(std::vector<Series> series, const PlotOptions& options = {});
 
 /// The convex hull of the points, to draw with them: a polygon, counter-clockwise from its leftmost corner.
 /// Throws ValueError where x and y are not of one length.

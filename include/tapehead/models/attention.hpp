@@ -9,6 +9,7 @@
 #include "tapehead/caches/cache.hpp"
 #include "tapehead/models/layers.hpp"
 #include "tapehead/ops/join.hpp"
+#include "tapehead/ops/reduce.hpp"
 
 namespace tapehead::nn {
 
@@ -25,10 +26,10 @@ template <class M> void set_implementation(M& model, const std::string& name) {
   });
 }
 
-/// attention(Q, K, V, options).out by the implementation asked for. Throws ValueError, with the reason, where that
-/// one cannot serve the call.
-template <Floating T> Tensor<T> attend(Implementation how, const Tensor<T>& Q, const Like<T>& K, const Like<T>& V,
-                                       const AttentionOptions<std::type_identity_t<T>>& options);
+/// attention(Q, K, V, options) by the implementation asked for; only eager gives the weights too. Throws ValueError, with
+/// the reason, where that one cannot serve the call.
+template <Floating T> Attention<T> attend(Implementation how, const Tensor<T>& Q, const Like<T>& K, const Like<T>& V,
+                                          const AttentionOptions<std::type_identity_t<T>>& options);
 
 /// The same for queries, keys and values side by side, (…, Hq + 2 Hkv, L, d).
 template <Floating T> Tensor<T> attend_packed(Implementation how, const Tensor<T>& qkv, std::int64_t heads,
@@ -66,7 +67,8 @@ template <Floating T> struct SelfAttention : Module<SelfAttention<T>, T> {
                                   {.mask = mask,
                                    .causal = options.causal,
                                    .dropout_p = this->training ? options.dropout : 0.0,
-                                   .generator = generator_})));
+                                   .generator = generator_})
+                               .out));
   }
 
   template <class F> void members(F&& visit) {
@@ -104,12 +106,13 @@ template <Floating T> struct Heads {
   std::int64_t width() const { return heads * head_dim; }
   std::int64_t kv_width() const { return kv_heads * head_dim; }
 
-  /// q is (…, Lq, width), k and v (…, Lk, kv_width); the result (…, Lq, width). Masks broadcast to (…, heads, Lq,
-  /// Lk).
-  Tensor<T> operator()(const Tensor<T>& q, const Tensor<T>& k, const Tensor<T>& v, const HeadOptions& o,
-                       const std::optional<Tensor<bool>>& mask, TorchRandom* dropout_generator) const {
-    return merge_heads(attend(o.implementation, split(q, heads, q_norm, o, 0), split(k, kv_heads, k_norm, o, 0),
-                              split_heads(v, kv_heads), attention_options(o, mask, dropout_generator)));
+  /// q is (…, Lq, width), k and v (…, Lk, kv_width); the output (…, Lq, width), and from eager the weights, (…, heads,
+  /// Lq, Lk). Masks broadcast to these.
+  Attention<T> operator()(const Tensor<T>& q, const Tensor<T>& k, const Tensor<T>& v, const HeadOptions& o,
+                          const std::optional<Tensor<bool>>& mask, TorchRandom* dropout_generator) const {
+    auto y = attend(o.implementation, split(q, heads, q_norm, o, 0), split(k, kv_heads, k_norm, o, 0),
+                    split_heads(v, kv_heads), attention_options(o, mask, dropout_generator));
+    return {merge_heads(y.out), y.weights};
   }
   /// The same for q, k and v side by side, (…, L, width + 2 kv_width). The fused kernel takes them as they are if
   /// they are neither normalised nor rotated.
@@ -119,7 +122,7 @@ template <Floating T> struct Heads {
       return merge_heads(attend_packed(o.implementation, split_heads(qkv, heads + 2 * kv_heads), heads,
                                        attention_options(o, mask, dropout_generator)));
     const auto parts = split_qkv(qkv);
-    return (*this)(parts[0], parts[1], parts[2], o, mask, dropout_generator);
+    return (*this)(parts[0], parts[1], parts[2], o, mask, dropout_generator).out;
   }
   /// q, k and v of such rows.
   std::vector<Tensor<T>> split_qkv(const Tensor<T>& qkv) const {
@@ -139,8 +142,7 @@ template <Floating T> struct Heads {
   }
 
   template <class F> void members(F&& visit) {
-    if (q_norm) visit("q_norm", *q_norm), visit("k_norm", *k_norm);
-    if (sinks) visit("sinks", *sinks);
+    visit("q_norm", q_norm), visit("k_norm", k_norm), visit("sinks", sinks);
   }
 
  private:
@@ -182,13 +184,23 @@ template <Floating T> struct MultiHeadAttention : Module<MultiHeadAttention<T>, 
 
   /// x is (…, L, width). The mask broadcasts to (…, heads, L, L): a padding mask is (B, 1, 1, L).
   Tensor<T> operator()(const Tensor<T>& x, const std::optional<Tensor<bool>>& mask = {}) const {
-    return attended(x, x, mask, options);
+    return attended(x, x, mask, options).out;
   }
   /// Queries from x, (…, L, width), keys and values from a context, (…, Lk, context_width). Never causal.
   Tensor<T> cross(const Tensor<T>& x, const Tensor<T>& context, const std::optional<Tensor<bool>>& mask = {}) const {
-    HeadOptions o = options;
-    o.causal = false;
-    return attended(x, context, mask, o);
+    return attended(x, context, mask, with(false, options.implementation)).out;
+  }
+  /// The results of these two and the attention weights before dropout: their mean over the heads, (…, L, Lk), as
+  /// PyTorch's need_weights gives it, or all of them, (…, heads, L, Lk). Computed by attention(), because no fused kernel
+  /// has the weights.
+  Attention<T> with_weights(const Tensor<T>& x, const std::optional<Tensor<bool>>& mask = {},
+                            bool average_attn_weights = true) const {
+    return averaged(attended(x, x, mask, with(options.causal, Implementation::eager)), average_attn_weights);
+  }
+  Attention<T> cross_with_weights(const Tensor<T>& x, const Tensor<T>& context,
+                                  const std::optional<Tensor<bool>>& mask = {},
+                                  bool average_attn_weights = true) const {
+    return averaged(attended(x, context, mask, with(false, Implementation::eager)), average_attn_weights);
   }
   /// The next tokens x, (…, n, width), behind those that the cache holds; their keys and values are appended to it.
   /// Causal.
@@ -203,9 +215,18 @@ template <Floating T> struct MultiHeadAttention : Module<MultiHeadAttention<T>, 
   }
 
  private:
-  Tensor<T> attended(const Tensor<T>& x, const Tensor<T>& context, const std::optional<Tensor<bool>>& mask,
-                     const HeadOptions& o) const {
-    return o_proj(heads(q_proj(x), k_proj(context), v_proj(context), o, mask, this->training ? generator_ : nullptr));
+  HeadOptions with(bool causal, Implementation how) const {
+    HeadOptions o = options;
+    o.causal = causal, o.implementation = how;
+    return o;
+  }
+  static Attention<T> averaged(const Attention<T>& y, bool average) {
+    return {y.out, average ? mean(y.weights, -3) : y.weights};
+  }
+  Attention<T> attended(const Tensor<T>& x, const Tensor<T>& context, const std::optional<Tensor<bool>>& mask,
+                        const HeadOptions& o) const {
+    auto y = heads(q_proj(x), k_proj(context), v_proj(context), o, mask, this->training ? generator_ : nullptr);
+    return {o_proj(y.out), y.weights};
   }
   TorchRandom* generator_;
 };

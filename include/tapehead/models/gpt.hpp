@@ -142,11 +142,7 @@ template <Floating T> struct GPT : Module<GPT<T>, T> {
   Tensor<T> decode(const Tensor<std::int64_t>& ids, std::vector<KVCache<T>>& cache) const;
 
   template <class F> void members(F&& visit) {
-    visit("wte", wte);
-    if (wpe) visit("wpe", *wpe);
-    for (std::size_t i = 0; i < h.size(); ++i) visit("h." + std::to_string(i), h[i]);
-    visit("ln_f", ln_f);
-    if (lm_head) visit("lm_head", *lm_head);
+    visit("wte", wte), visit("wpe", wpe), visit("h", h), visit("ln_f", ln_f), visit("lm_head", lm_head);
     visit("drop", drop);
   }
 

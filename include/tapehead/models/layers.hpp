@@ -1,6 +1,9 @@
 #pragma once
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
 
 #include "tapehead/models/module.hpp"
 #include "tapehead/ops/arithmetic.hpp"
@@ -25,10 +28,7 @@ template <Floating T> struct Linear : Module<Linear<T>, T> {
   }
   Tensor<T> operator()(const Tensor<T>& x) const { return linear(x, weight, bias); }
 
-  template <class F> void members(F&& visit) {
-    visit("weight", weight);
-    if (bias) visit("bias", *bias);
-  }
+  template <class F> void members(F&& visit) { visit("weight", weight), visit("bias", bias); }
 };
 
 /// Each row of n elements normalised to mean 0 and variance 1, times weight, plus bias: see layer_norm(). Weight
@@ -44,10 +44,7 @@ template <Floating T> struct LayerNorm : Module<LayerNorm<T>, T> {
   }
   Tensor<T> operator()(const Tensor<T>& x) const { return layer_norm(x, weight, bias, eps); }
 
-  template <class F> void members(F&& visit) {
-    visit("weight", weight);
-    if (bias) visit("bias", *bias);
-  }
+  template <class F> void members(F&& visit) { visit("weight", weight), visit("bias", bias); }
 };
 
 /// Each row of n elements divided by its root mean square, times weight: see rms_norm(). Weight starts at 1.
@@ -115,5 +112,60 @@ template <Floating T> struct SwiGLU : Module<SwiGLU<T>, T> {
     visit("gate_proj", gate_proj), visit("up_proj", up_proj), visit("down_proj", down_proj);
   }
 };
+
+/// A function of a tensor without parameters, as a layer: relu, or a lambda.
+template <class T> using Function = Tensor<T> (*)(const Tensor<T>&);
+
+namespace detail {
+// The element type of the first module among layers.
+template <class L, class... More> struct ElementOf : ElementOf<More...> {};
+template <class L, class... More>
+requires requires { typename L::element; }
+struct ElementOf<L, More...> {
+  using type = typename L::element;
+};
+}  // namespace detail
+
+/// Layers, one after the other: modules and functions of a tensor. Write braces, which C++ evaluates from the left: in
+/// parentheses g++ would draw the weights of the last layer first.
+///   nn::Sequential net{nn::Linear<float>(2, 64, rng), relu, nn::Linear<float>(64, 1, rng)};
+///   net(x), net.parameters(), std::get<0>(net.layers).weight
+/// Parameters are called as PyTorch calls them, by the layer's place: "0.weight", "2.bias". The name of a function
+/// template (relu, tanh, gelu, …) stands for its version for the first layer's element type, in up to seven layers that
+/// begin with a module. A function with more arguments is given as a lambda: [](auto x) { return softmax(x, -1); }.
+template <class... L> struct Sequential : Module<Sequential<L...>, typename detail::ElementOf<L...>::type> {
+  std::tuple<L...> layers;
+
+  explicit Sequential(L... in_order) : layers(std::move(in_order)...) {}
+  template <class X> auto operator()(const X& x) const { return from<0>(x); }
+
+  template <class F> void members(F&& visit) {
+    int i = 0;
+    const auto next = [&](auto& layer) {
+      const std::string name = std::to_string(i++);
+      if constexpr (requires { layer.training; }) visit(name, layer);
+    };
+    std::apply([&](auto&... layer) { (next(layer), ...); }, layers);
+  }
+
+ private:
+  template <std::size_t i, class X> auto from(const X& x) const {
+    if constexpr (i == sizeof...(L))
+      return x;
+    else
+      return from<i + 1>(std::get<i>(layers)(x));
+  }
+};
+// A layer that is given as the name of a function template has no type to deduce, and takes the default.
+template <class A> using Fn = Function<typename A::element>;
+template <class A, class B = Fn<A>> Sequential(A, B) -> Sequential<A, B>;
+template <class A, class B = Fn<A>, class C = Fn<A>> Sequential(A, B, C) -> Sequential<A, B, C>;
+template <class A, class B = Fn<A>, class C = Fn<A>, class D = Fn<A>> Sequential(A, B, C, D) -> Sequential<A, B, C, D>;
+template <class A, class B = Fn<A>, class C = Fn<A>, class D = Fn<A>, class E = Fn<A>> Sequential(A, B, C, D, E)
+    -> Sequential<A, B, C, D, E>;
+template <class A, class B = Fn<A>, class C = Fn<A>, class D = Fn<A>, class E = Fn<A>, class F = Fn<A>>
+Sequential(A, B, C, D, E, F) -> Sequential<A, B, C, D, E, F>;
+template <class A, class B = Fn<A>, class C = Fn<A>, class D = Fn<A>, class E = Fn<A>, class F = Fn<A>, class G = Fn<A>>
+Sequential(A, B, C, D, E, F, G) -> Sequential<A, B, C, D, E, F, G>;
 
 }  // namespace tapehead::nn

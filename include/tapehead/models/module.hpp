@@ -32,6 +32,17 @@ template <class T> struct Parameter {
 namespace detail {
 template <class M> inline constexpr bool is_tensor = false;
 template <class T> inline constexpr bool is_tensor<Tensor<T>> = true;
+// Calls f(name, member) for a tensor or a module; for each of those in a std::vector, called by its number
+// ("layers.0"), and for that in a std::optional, if there is one.
+template <class M, class F> void each_member(const std::string& name, M& member, const F& f) {
+  if constexpr (requires { member.has_value(); }) {
+    if (member) each_member(name, *member, f);
+  } else if constexpr (requires { typename M::value_type; }) {
+    for (std::size_t i = 0; i < member.size(); ++i) each_member(name + "." + std::to_string(i), member[i], f);
+  } else {
+    f(name, member);
+  }
+}
 
 template <class T> using Members = std::vector<std::pair<std::string, Tensor<T>*>>;
 template <class T> std::vector<Parameter<T>> distinct(const Members<T>& members);
@@ -41,13 +52,15 @@ template <class T> void load(const std::vector<Parameter<T>>& parameters, const 
 }  // namespace detail
 
 /// What every layer over T shares. `struct Mine : Module<Mine, T>` has `template <class F> void members(F&&
-/// visit)` that calls visit("name", member) for each tensor and each module in it.
+/// visit)` that calls visit("name", member) for each tensor and each module in it, and for each std::vector or
+/// std::optional of these: `visit("layers", layers)` visits "layers.0", "layers.1", …
 ///
 /// A copy of a module has parameters of its own: elements of its own, which no tape that watches the original takes for
 /// the original's. What is tied in the original is tied in the copy. A member that is held by a pointer stays shared, as
 /// the pointer is. Moving keeps the parameters. (A module that defines its own copy constructor and makes new tensors
 /// there begins it with Module(), not Module(other).)
 template <class Self, class T> struct Module {
+  using element = T;
   bool training = true;
 
   Module() = default;
@@ -69,8 +82,10 @@ template <class Self, class T> struct Module {
   /// Calls f(module) for this module and each one inside it.
   template <class F> void each_module(F&& f) {
     f(self());
-    self().members([&](const std::string&, auto& member) {
-      if constexpr (!detail::is_tensor<std::remove_reference_t<decltype(member)>>) member.each_module(f);
+    self().members([&](const std::string& name, auto& member) {
+      detail::each_member(name, member, [&](const std::string&, auto& one) {
+        if constexpr (!detail::is_tensor<std::remove_reference_t<decltype(one)>>) one.each_module(f);
+      });
     });
   }
   /// All parameters with their names, as tape.watch() takes them.
@@ -103,11 +118,13 @@ template <class Self, class T> struct Module {
   // For each_parameter() and the modules around this one: the walk over all members is compiled once, not once
   // for each f.
   void add_members(const std::string& prefix, detail::Members<T>& all) {
-    self().members([&](const std::string& name, auto& member) {
-      if constexpr (detail::is_tensor<std::remove_reference_t<decltype(member)>>)
-        all.emplace_back(prefix + name, &member);
-      else
-        member.add_members(prefix + name + ".", all);
+    self().members([&](const std::string& own, auto& member) {
+      detail::each_member(prefix + own, member, [&](const std::string& name, auto& one) {
+        if constexpr (detail::is_tensor<std::remove_reference_t<decltype(one)>>)
+          all.emplace_back(name, &one);
+        else
+          one.add_members(name + ".", all);
+      });
     });
   }
 

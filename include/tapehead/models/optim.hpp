@@ -2,6 +2,8 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -19,6 +21,9 @@
 //     …
 //     optimizer.step(model, tape.backward(loss));
 //   }
+//
+// In place of a model, step() and clip_grad_norm() also take the parameters themselves: std::tie(w, b), one tensor, or a
+// std::vector of tensors. Their state goes by position, so name them in the same order at each step.
 
 namespace tapehead {
 
@@ -32,18 +37,27 @@ template <class T> struct Update {
 template <class T> void check_updates(const char* op, const std::vector<Update<T>>& updates);
 [[noreturn]] void throw_unwatched(const char* op, const std::string& name);
 
-// The parameters of a module with their gradients. `grad` is what backward() gave, or anything else with
-// grad[parameter].
+// The parameters of a module, or those of a tuple or vector by position, with their gradients. `grad` is what backward()
+// gave, or anything else with grad[parameter].
 template <class T, class Model, class G>
 std::vector<Update<T>> updates_of(const char* op, Model& model, const G& grad) {
   std::vector<Update<T>> updates;
-  for (auto& parameter : model.list()) {
+  const auto add = [&](const std::string& name, const std::vector<Tensor<T>*>& members) {
     try {
-      updates.push_back({parameter.name(), parameter.members, grad[parameter.value()]});
+      updates.push_back({name, members, grad[*members.front()]});
     } catch (const GradientError&) {
-      throw_unwatched(op, parameter.name());
+      throw_unwatched(op, name);
     }
-  }
+  };
+  const auto add_next = [&](Tensor<T>& parameter) { add(std::to_string(updates.size()), {&parameter}); };
+  if constexpr (std::is_same_v<Model, Tensor<T>>)
+    add_next(model);
+  else if constexpr (requires { model.list(); })
+    for (auto& parameter : model.list()) add(parameter.name(), parameter.members);
+  else if constexpr (requires { model.begin(); })
+    for (Tensor<T>& parameter : model) add_next(parameter);
+  else
+    std::apply([&](auto&... parameters) { (add_next(parameters), ...); }, model);
   check_updates(op, updates);
   return updates;
 }
@@ -63,7 +77,7 @@ template <Floating T> struct SGD {
   std::map<std::string, Tensor<T>> velocity = {};  ///< b, by the parameter's name
 
   /// Throws GradientError where a parameter was not watched, ValueError for an invalid setting.
-  template <class Model, class G> void step(Model& model, const G& grad) {
+  template <class Model, class G> void step(Model&& model, const G& grad) {
     update(detail::updates_of<T>("SGD", model, grad));
   }
   void update(const std::vector<detail::Update<T>>& updates);
@@ -87,7 +101,7 @@ template <Floating T, bool decoupled> struct AdamOptimizer {
   std::map<std::string, State> state = {};
 
   /// Throws GradientError where a parameter was not watched, ValueError for an invalid setting.
-  template <class Model, class G> void step(Model& model, const G& grad) {
+  template <class Model, class G> void step(Model&& model, const G& grad) {
     update(detail::updates_of<T>(decoupled ? "AdamW" : "Adam", model, grad));
   }
   void update(const std::vector<detail::Update<T>>& updates);
@@ -111,7 +125,7 @@ template <class T> struct Clipped {
 /// torch.nn.utils.clip_grad_norm_: where the gradients of all the model's parameters, as one vector, are longer
 /// than max_norm, scales them down to that length. Throws ValueError where a gradient is not finite, naming its
 /// parameter, because scaling would spread that to all of them.
-template <class T, class Model> Clipped<T> clip_grad_norm(Model& model, const Gradients<T>& grad, double max_norm) {
+template <class T, class Model> Clipped<T> clip_grad_norm(Model&& model, const Gradients<T>& grad, double max_norm) {
   const double norm = detail::gradient_norm(detail::updates_of<T>("clip_grad_norm", model, grad));
   return {{grad, detail::clip_factor(norm, max_norm)}, norm};
 }

@@ -49,6 +49,10 @@ template <class T> Real<T, bool> allclose(const Tensor<T>& a, const Like<T>& b, 
 /// does not fit an int64.
 template <class To, class From> Tensor<To> to(const Tensor<From>& x);
 
+namespace detail {
+template <class T> Tensor<T>& rebind(const char* op, Tensor<T>& w, Tensor<T> result);
+}  // namespace detail
+
 // NAME for two tensors, and for a number on the right or on the left; tensors of two element types are refused.
 #define TAPEHEAD_NUMBERS(RESULT, NAME, RIGHT, LEFT)                        \
   template <class T, Number N> RESULT NAME(const Tensor<T>& a, N number) { \
@@ -68,17 +72,28 @@ TAPEHEAD_OPERATOR(Tensor<T>, operator+, add, add(a, c), add(a, c))
 TAPEHEAD_OPERATOR(Tensor<T>, operator-, sub, add(a, -c), sub(scalar<T>(c), a))
 TAPEHEAD_OPERATOR(Tensor<T>, operator*, mul, mul(a, c), mul(a, c))
 TAPEHEAD_OPERATOR(Tensor<T>, operator/, div, div(a, c), div(scalar<T>(c), a))
-TAPEHEAD_OPERATOR(Tensor<bool>, operator==, eq, eq(a, scalar<T>(c)), eq(a, scalar<T>(c)))
-TAPEHEAD_OPERATOR(Tensor<bool>, operator!=, ne, ne(a, scalar<T>(c)), ne(a, scalar<T>(c)))
-TAPEHEAD_OPERATOR(Tensor<bool>, operator<, lt, lt(a, scalar<T>(c)), gt(a, scalar<T>(c)))
-TAPEHEAD_OPERATOR(Tensor<bool>, operator<=, le, le(a, scalar<T>(c)), ge(a, scalar<T>(c)))
-TAPEHEAD_OPERATOR(Tensor<bool>, operator>, gt, gt(a, scalar<T>(c)), lt(a, scalar<T>(c)))
-TAPEHEAD_OPERATOR(Tensor<bool>, operator>=, ge, ge(a, scalar<T>(c)), le(a, scalar<T>(c)))
+#define TAPEHEAD_COMPARISON(SYMBOL, NAME, FLIPPED)                                      \
+  TAPEHEAD_NUMBERS(Tensor<bool>, NAME, NAME(a, scalar<T>(c)), FLIPPED(a, scalar<T>(c))) \
+  TAPEHEAD_OPERATOR(Tensor<bool>, operator SYMBOL, NAME, NAME(a, scalar<T>(c)), FLIPPED(a, scalar<T>(c)))
+TAPEHEAD_COMPARISON(==, eq, eq)
+TAPEHEAD_COMPARISON(!=, ne, ne)
+TAPEHEAD_COMPARISON(<, lt, gt)
+TAPEHEAD_COMPARISON(<=, le, ge)
+TAPEHEAD_COMPARISON(>, gt, lt)
+TAPEHEAD_COMPARISON(>=, ge, le)
 TAPEHEAD_NUMBERS(Real<T>, maximum, maximum(a, scalar<T>(c)), maximum(a, scalar<T>(c)))
 TAPEHEAD_NUMBERS(Real<T>, minimum, minimum(a, scalar<T>(c)), minimum(a, scalar<T>(c)))
+#undef TAPEHEAD_COMPARISON
 #undef TAPEHEAD_OPERATOR
 #undef TAPEHEAD_NUMBERS
 template <class T> Tensor<T> operator-(const Tensor<T>& x) { return neg(x); }
+/// w -= 0.1 * grad[w] means w = w - 0.1 * grad[w]: it gives the name w to a new tensor of the same shape. The old one
+/// stays as it is for all that hold it: copies of w, views, and a tape that saved it. (A tape that watches w watches the
+/// old tensor, so take the next gradient with a new tape.) ShapeError where broadcasting would change w's shape.
+template <class T, class B> Tensor<T>& operator+=(Tensor<T>& w, const B& b) { return detail::rebind("+=", w, w + b); }
+template <class T, class B> Tensor<T>& operator-=(Tensor<T>& w, const B& b) { return detail::rebind("-=", w, w - b); }
+template <class T, class B> Tensor<T>& operator*=(Tensor<T>& w, const B& b) { return detail::rebind("*=", w, w * b); }
+template <class T, class B> Tensor<T>& operator/=(Tensor<T>& w, const B& b) { return detail::rebind("/=", w, w / b); }
 template <class T, Number N> Real<T> pow(N base, const Tensor<T>& exponent) {
   return pow(scalar<T>(detail::as<T>(base)), exponent);
 }

@@ -1,4 +1,7 @@
 #pragma once
+#include <optional>
+#include <type_traits>
+
 #include "tapehead/tensor/tensor.hpp"
 
 namespace tapehead {
@@ -22,5 +25,17 @@ template <class T> Real<T> cross_entropy(const Tensor<T>& logits, const Tensor<s
 /// (x - target)². Throws ShapeError unless the shapes are equal: (n, 1) against (n,) would broadcast to n × n
 /// pairs.
 template <class T> Real<T> mse_loss(const Tensor<T>& x, const Like<T>& target, Reduction reduction = Reduction::mean);
+
+template <class T> struct BinaryCrossEntropyOptions {
+  std::optional<Tensor<T>> weight = {};      ///< of each loss; broadcasts to x's shape
+  std::optional<Tensor<T>> pos_weight = {};  ///< of the target's part t softplus(-x); broadcasts to x's shape
+  Reduction reduction = Reduction::mean;
+};
+/// -t log σ(x) - (1 - t) log(1 - σ(x)) = t softplus(-x) + (1 - t) softplus(x) for each logit x and target t, the
+/// probability that it should have: exact where σ(x) would round to 0 or 1. Both have a gradient, and so have the
+/// weights. Throws ShapeError unless x and target have one shape.
+template <class T>
+Real<T> binary_cross_entropy_with_logits(const Tensor<T>& x, const Tensor<T>& target,
+                                         const BinaryCrossEntropyOptions<std::type_identity_t<T>>& options = {});
 
 }  // namespace tapehead

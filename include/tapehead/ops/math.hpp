@@ -22,9 +22,14 @@ template <class T> Real<T> relu(const Tensor<T>& x);  ///< the gradient at 0 is 
 
 /// x Φ(x), Φ the normal distribution function (Hendrycks & Gimpel 2016); or its approximation by tanh.
 enum class Gelu { erf, tanh };
-template <class T> Real<T> gelu(const Tensor<T>& x, Gelu form = Gelu::erf);
+template <class T> Real<T> gelu(const Tensor<T>& x, Gelu form);
+template <class T> Real<T> gelu(const Tensor<T>& x) { return gelu(x, Gelu::erf); }
 /// x sigmoid(x), also called swish.
 template <class T> Real<T> silu(const Tensor<T>& x);
+/// log(1 + exp(beta x)) / beta, a smooth relu, exact in both tails; x itself where beta x > threshold, where the gradient
+/// is 1 (torch.nn.functional.softplus). Throws ValueError unless beta > 0.
+template <class T> Real<T> softplus(const Tensor<T>& x, double beta, double threshold = 20);
+template <class T> Real<T> softplus(const Tensor<T>& x) { return softplus(x, 1); }
 /// x, but no less than `low` and no more than `high` (infinities leave a side open). The gradient passes at
 /// the bounds themselves. Throws ValueError where low > high.
 template <class T> Real<T> clamp(const Tensor<T>& x, std::type_identity_t<T> low, std::type_identity_t<T> high);

@@ -78,6 +78,13 @@ class TorchRandom {
   /// True with probability p. torch.dropout(x, p) keeps the elements where bernoulli(1 - p) is true. Throws
   /// ValueError unless 0 <= p <= 1.
   Tensor<bool> bernoulli(double p, const Shape& shape);
+  /// Tensor.exponential_ of PyTorch 2.7 and newer: -log(1 - u) / rate. Throws ValueError unless rate > 0.
+  template <Floating T = float> Tensor<T> exponential(double rate, const Shape& shape);
+  /// torch.multinomial of those versions: `count` indices for each row of p, (…, n) to (…, count), index i with
+  /// probability p_i / Σ p; with replacement, or else each index at most once. Throws ValueError where an element of p is
+  /// negative or not finite, or a row has too few elements above 0, and then draws nothing.
+  template <Floating T>
+  Tensor<std::int64_t> multinomial(const Tensor<T>& p, std::int64_t count, bool replacement = false);
 
   /// 64 bits, to seed something else with.
   std::uint64_t next_uint64() { return words_.next64(); }

@@ -222,5 +222,8 @@ template <Floating E> Tensor<E> linspace(E start, std::type_identity_t<E> stop, 
 template <class E> Tensor<E> eye(std::int64_t n);
 /// The values in row-major order. Throws ShapeError when their number is not the shape's, or a size is -1.
 template <class E> Tensor<E> from_vector(const std::vector<E>& values, const Shape& shape);
+template <class E> Tensor<E> from_vector(const std::vector<E>& values) {
+  return from_vector(values, {static_cast<std::int64_t>(values.size())});
+}
 
 }  // namespace tapehead

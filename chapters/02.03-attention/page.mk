@@ -48,3 +48,12 @@ build/page/%.o: %.cpp $(PAGE_SRC)/wasm.hpp chapters/02.03-attention/page.mk | bu
 build/page/$(PAGE_SRC)/fmt.o: EM_FLAGS += -fno-inline
 build/page/$(PAGE_SRC)/state.o: EM_FLAGS += -DFMT_HEADER_ONLY
 -include $(EM_OBJECTS:.o=.d)
+
+# The same answers from a program for this machine, which the test compares the page with.
+PAGE_STATE := $(BUILD)/$(PAGE_SRC)/state
+$(PAGE_STATE): $(BUILD)/$(PAGE_SRC)/state.o $(LIB)
+	$(Q)$(LINK) $< $(LDLIBS) -o $@
+-include $(PAGE_STATE).d
+ifneq ($(if $(TEST),$(findstring $(TEST),$(PAGE_SRC)/test.sh),all),)
+test: $(if $(and $(CHECKS),$(shell command -v $(EMXX)),$(shell command -v chromedriver)),$(PAGE) $(PAGE_STATE))
+endif

@@ -68,16 +68,16 @@ function run(fields) {
 function change(fields, options = {}) {
   const next = { ...fields, ...state, ...fields };  // the changed fields are judged first
   for (const name in next) if (next[name] === undefined) delete next[name];
-  const began = performance.now();
   const answer = run(next);
   if (answer.error) {
     showFault(answer.error, options);
     return false;
   }
-  state = next, result = answer;
+  // The order of the fields stays what it was, so that equal states have equal links.
+  state = Object.fromEntries([...Object.keys(state), ...Object.keys(next)].filter(name => name in next).map(name => [name, next[name]]));
+  result = answer;
   clearFaults(fields, options);
   draw();
-  performance.measure("update", { start: began });
   saveLink(options.push);
   return true;
 }
@@ -94,7 +94,8 @@ function saveLink(push) {
 function load(text) {
   const chosen = /^example=(\d\d)$/.exec(text);
   if (chosen) text = (examples.find(example => example[0] === chosen[1]) || examples[3])[2];
-  const fields = fieldsOf(text), faults = [];
+  const faults = [];
+  let fields = fieldsOf(text);
   if (!fields.draw && !fields.Q && !fields.K && !fields.V) Object.assign(fields, { ...fieldsOf(fallback), ...fields });
   let answer;
   for (let tries = 0; tries < 300 && (answer = run(fields)).error; ++tries) {
@@ -104,14 +105,14 @@ function load(text) {
     if (cell) {
       rows[row][column] = "0";
       fields[field] = rows.map(r => r.join(",")).join(";");
-    } else if (field in fields && !["Q", "K", "V", ""].includes(field)) {
+    } else if (field in fields && !["Q", "K", "V"].includes(field)) {
       delete fields[field];
     } else {
       for (const name of ["Q", "K", "V", "dO", "mask", "length", "draw"]) delete fields[name];
       Object.assign(fields, fieldsOf(fallback));
     }
   }
-  if (answer.error) answer = run(Object.assign(fields, fieldsOf(fallback)));
+  if (answer.error) answer = run(fields = fieldsOf(fallback));
   state = fields, result = answer, step = 0;
   clearFaults();
   draw();
@@ -121,21 +122,22 @@ function load(text) {
 // ---- faults: a message at the cell, which keeps what was typed ----------------------------------------------
 
 function faultPlace(field) {
-  if (matrices[field]) return $(`figure[data-name=${field}] .fault`);
+  if (Object.hasOwn(matrices, field)) return $(`figure[data-name=${field}] .fault`);
   return $(field === "draw" ? "[data-fault=draw]" : "[data-fault=switches]");
 }
 function showFault({ field, message, row, column }, { typed, rows, input } = {}) {
   if (rows && rows[row]) typed = rows[row][column];
-  const cell = views[field] && views[field].cells[row * views[field].c + column];
+  const cell = Object.hasOwn(views, field) && views[field].cells[row * views[field].c + column];
   input = input || (row >= 0 && column >= 0 && cell ? $("input", cell) : $(`[data-field="${CSS.escape(field)}"]`));
   if (input && row >= 0 && typed !== undefined) input.value = typed;
   if (input) input.setAttribute("aria-invalid", "true");
   const place = faultPlace(field);
-  place.textContent = (row >= 0 && column >= 0 ? `row ${row}, column ${column}: ` : matrices[field] ? "" : `${field}: `) + message;
+  place.textContent = (row >= 0 && column >= 0 ? `row ${row}, column ${column}: ` : Object.hasOwn(matrices, field) || !field ? "" : `${field}: `) + message;
   place.hidden = false;
 }
 // All messages, or those of the fields that have been changed.
 function clearFaults(fields, { input } = {}) {
+  if (fields && !all(".fault[role=alert]:not([hidden])").length) return;
   for (const place of all(".fault[role=alert]:not(#needs)")) {
     const name = place.closest("figure") && place.closest("figure").dataset.name;
     const broken = all("[aria-invalid]", place.closest("figure, form") || $("#switches"))
@@ -219,12 +221,12 @@ function paint(name, tensor) {
     if (!Object.is(view.shown[i], x)) {
       view.shown[i] = x;
       if (!matrix.edit) cell.firstChild.nodeValue = short(x);
-      else if (cell.firstChild !== document.activeElement && !cell.firstChild.hasAttribute("aria-invalid")) cell.firstChild.value = short(x, 4);
+      else if (cell.firstChild !== document.activeElement && !cell.firstChild.hasAttribute("aria-invalid")) cell.firstChild.value = short(x);
     }
   }
-  view.heads.forEach((th, j) => setText(th, label(matrix.columns, j)));
+  view.heads.forEach((th, j) => setText(th, name === "D" && c === 1 ? "" : label(matrix.columns, j)));
   view.sides.forEach((th, i) => {
-    const text = r === 1 && name === "D" && result.A.shape[0] > 1 ? "" : label(matrix.rows, i), input = th.firstElementChild;
+    const text = name === "D" && c > 1 ? "" : label(matrix.rows, i), input = th.firstElementChild;
     if (!input) return setText(th, text);
     if (input !== document.activeElement) input.value = text;
     input.setAttribute("aria-label", `name of ${text}`);
@@ -263,8 +265,9 @@ function draw() {
     + `${[...new Set(Array.from(result.A.data.slice(i * Lk, i * Lk + Lk), x => short(x)))].join(", ")}.`).join(" "));
   setText($("#difference"), !result.by_hand
     ? "attention_backward() takes softmax over the keys and hides with −∞, so these gradients are the tape's."
-    : `attention_backward() computed these by the formulas. The tape's gradients of Q, K and V differ from them by at most ${
-      result.difference === null ? "NaN" : short(result.difference, 2)}.`);
+    : "attention_backward() computed these by the formulas. " + (result.difference === null
+      ? "A weight of NaN makes some of them NaN; on the tape, masked_fill passes no gradient to a hidden score, NaN or not."
+      : `The tape's gradients of Q, K and V differ from them by at most ${short(result.difference, 2)}.`));
   setText($("#code"), result.program);
   all("#examples button").forEach((button, i) =>
     button.setAttribute("aria-pressed", String(textOf(state) === textOf(fieldsOf(examples[i][2])))));
@@ -401,6 +404,7 @@ const joined = rows => rows.map(row => row.join(",")).join(";");
 
 function setCell(input, text) {
   const [name, i, j] = place(input.closest("td")), rows = rowsOf(name);
+  if (/[,;&=]/.test(text)) return void showFault({ field: name, message: `"${text}" is not a number`, row: i, column: j });
   rows[i][j] = text.trim();
   return change({ [name]: joined(rows) }, { input });
 }
@@ -501,8 +505,8 @@ function onKey(event) {
   } else if (e.matches("td input")) {
     const [name, i, j] = place(e.closest("td"));
     if (event.key === "Escape") {
-      e.value = exact(value(name, i, j)).replace("−", "-");
-      setCell(e, rowsOf(name)[i][j]);
+      e.value = before;
+      setCell(e, before);
     } else if (event.key === "Enter") {
       const next = views[name].cells[(i + 1) % views[name].r * views[name].c + j];
       next.firstChild.focus();
@@ -520,7 +524,8 @@ function nudge(input, x) {
   setCell(input, input.value);
 }
 
-let drag;  // a number that is being dragged: {input, x, start}
+let before;    // what stood in the cell when it was entered: Escape brings it back
+let drag;      // a number that is being dragged: {input, x, start}
 function onPointerDown(event) {
   const input = event.target.closest && event.target.closest("td input");
   if (!input || event.button !== 0) return;
@@ -560,10 +565,10 @@ function prepare() {
         <p class="note"></p><p class="fault" role="alert" hidden></p></figure>`);
     }
   let rules = "";
-  for (let n = 1; n <= 16; ++n) rules += `.w${n}{background-color:rgb(var(--seq)/${n / 16})}` + (n > 8 ? `.w${n}{color:var(--on)}` : "");
+  for (let n = 1; n <= 16; ++n) rules += `.w${n}{background-color:rgb(var(--seq)/${n / 16})}` + (n > 12 ? `.w${n}{color:var(--on)}` : n > 9 ? `.w${n}{color:var(--on-middle)}` : "");
   for (let n = 1; n <= 8; ++n)
     for (const [sign, colour] of [["", "pos"], ["-", "neg"]])
-      rules += `.s${sign}${n}{background-color:rgb(var(--${colour})/${n / 9})}` + (n > 5 ? `.s${sign}${n},.s${sign}${n} input{color:var(--on)}` : "");
+      rules += `.s${sign}${n}{background-color:rgb(var(--${colour})/${n / 9})}` + (n > 7 || n > 6 && !sign ? `.s${sign}${n},.s${sign}${n} input{color:var(--on)}` : n > 5 && sign ? `.s${sign}${n},.s${sign}${n} input{color:var(--on-middle)}` : "");
   document.head.append(Object.assign(document.createElement("style"), { textContent: rules }));
   for (const [section, name] of examples)
     $("#examples").append(Object.assign(document.createElement("button"), { type: "button", textContent: name,
@@ -579,7 +584,8 @@ function listen() {
     load(examples[which][2]);
     saveLink(true);
   });
-  main.addEventListener("input", onInput);
+  main.addEventListener("input", event => { if (event.target.tagName !== "SELECT") onInput(event); });
+  main.addEventListener("change", event => { if (event.target.tagName === "SELECT") onInput(event); });
   main.addEventListener("paste", onPaste);
   main.addEventListener("keydown", onKey);
   main.addEventListener("pointerdown", onPointerDown);
@@ -588,11 +594,15 @@ function listen() {
   main.addEventListener("pointerover", event => { if (!drag) point(event.target.closest("td")); });
   main.addEventListener("focusin", event => {
     const cell = event.target.closest("td");
-    if (cell && event.target.matches("input:not([aria-invalid])")) event.target.value = exact(value(...place(cell))).replace("−", "-");
+    if (cell && event.target.matches("input")) {
+      const [name, i, j] = place(cell);
+      before = rowsOf(name)[i][j];
+      if (!event.target.hasAttribute("aria-invalid")) event.target.value = exact(value(name, i, j)).replace("−", "-");
+    }
     point(cell);
   });
   main.addEventListener("focusout", event => {
-    if (event.target.matches("td input:not([aria-invalid])")) event.target.value = short(value(...place(event.target.closest("td"))), 4);
+    if (event.target.matches("td input:not([aria-invalid])")) event.target.value = short(value(...place(event.target.closest("td"))));
   });
   main.addEventListener("click", event => {
     const cell = event.target.closest("td[tabindex]"), button = event.target.closest("button");

@@ -459,7 +459,7 @@ std::string program(const State& s) {
     const std::string converted =
         !s.draw || (s.draw->generator == "numpy") == (T == "double") ? "{}" : "to<" + T + ">({})";
     if (given) line(fmt::format("const Tensor<{}> {}{};", T, name, braces(s.given.at(name))));
-    if (!s.draw || !(given || needed)) return;
+    if (!s.draw || !needed) return;
     const std::string draw = fmt::format("rng.randn({{{}, {}}})", rows, columns);
     line(given
              ? draw + ";  // drawn, and replaced by the numbers above"
@@ -472,7 +472,7 @@ std::string program(const State& s) {
   if (s.dO == "ones") {
     line(fmt::format("const Tensor<{}> dO = ones<{}>({{{}, {}}});", T, T, s.Lq(), s.d_v()));
   } else {
-    input("dO", d.Lq, d.d_v, s.dO == "drawn");
+    input("dO", d.Lq, d.d_v, s.dO == "drawn");  // the last one: nothing is drawn after it
   }
 
   text += "\n";
@@ -497,6 +497,7 @@ std::string program(const State& s) {
   if (divisor.find('*') != std::string::npos) divisor = "(" + divisor + ")";
   const std::string empty = s.empty == "zero" ? "EmptyRows::zero" : "EmptyRows::nan";
 
+  if (s.masked()) text += "\n";
   line(fmt::format("Tape<{}> tape;", T));
   line("tape.watch({{\"Q\", Q}, {\"K\", K}, {\"V\", V}});");
   line("const auto S = matmul(Q, K.T());");

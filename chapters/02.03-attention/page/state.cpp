@@ -188,8 +188,8 @@ void read(State& s, const std::string& field, const std::string& value) {
     s.type = one_of(field, value, {"double", "float"});
   } else if (field == "row") {
     s.row = whole(field, value, 0, most_rows - 1);
-  } else if (field != "queries" && field != "keys") {  // labels are the page's own business
-    throw Fault{field, "the page knows nothing of this name"};
+  } else if (field != "queries" && field != "keys") {  // page.js alone uses the labels
+    throw Fault{field, "the page has no setting of this name"};
   }
 }
 

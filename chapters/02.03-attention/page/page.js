@@ -528,7 +528,7 @@ let before;    // what stood in the cell when it was entered: Escape brings it b
 let drag;      // a number that is being dragged: {input, x, start}
 function onPointerDown(event) {
   const input = event.target.closest && event.target.closest("td input");
-  if (!input || event.button !== 0) return;
+  if (!input || event.button !== 0 || event.pointerType === "touch" && input !== document.activeElement) return;
   const [name, i, j] = place(input.closest("td"));
   drag = { input, x: event.clientX, start: value(name, i, j), moved: false };
 }

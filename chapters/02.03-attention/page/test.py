@@ -566,6 +566,10 @@ def programs(p):
             check(not wrong, f"{name} printed by the program of {text}", wrong)
     p.load(chosen[1])
     check(p.find("#code").get_attribute("textContent") == answers[1]["program"], "the page shows this program")
+    for button, text in (("#copy-program", "The program is copied."), ("#copy-link", "The link is copied.")):
+        p.click(p.find(button))
+        time.sleep(0.2)
+        check(p.find("#copied").text == text, f"{button} copies", p.find("#copied").text)
 
 
 def svg(p):

@@ -129,12 +129,21 @@ std::string one_of(const std::string& field, const std::string& text,
 }
 
 Rows matrix(const std::string& field, const std::string& text) {
+  // Rows that were read before: reading a decimal takes longer than all that is computed from it, and a reader changes
+  // one row at a time.
+  static std::map<std::string, Row> known;
+  if (known.size() > 200) known.clear();
   Rows rows;
   for (const std::string& line : split(text, ';')) {
     rows.emplace_back();
     const int row = static_cast<int>(rows.size()) - 1;
-    for (const std::string& entry : split(line, ','))
-      rows.back().push_back(number(field, entry, row, static_cast<int>(rows.back().size())));
+    if (const auto found = known.find(line); found != known.end()) {
+      rows.back() = found->second;
+    } else {
+      for (const std::string& entry : split(line, ','))
+        rows.back().push_back(number(field, entry, row, static_cast<int>(rows.back().size())));
+      known[line] = rows.back();
+    }
     if (rows.back().size() != rows[0].size())
       throw Fault{field,
                   fmt::format("row {} has {} numbers and row 0 has {}; rows must be equally long", row,

@@ -146,7 +146,7 @@ uninstall: ## what `make install` put there
 
 format: ## clang-format over all C++ files
 	clang-format -i $(HEADERS) $(sort $(LIB_SRC) $(TEST_SRC) $(PROGRAM_SRC) $(SHARED_SRC) \
-	  $(wildcard src/*/*.hpp tests/*.hpp tests/*/*.hpp $(CHAPTER)/*.hpp tests/programs/*.cpp chapters/from-pytorch/*.cpp))
+	  $(wildcard src/*/*.hpp tests/*.hpp tests/*/*.hpp tests/programs/*.cpp chapters/*/*.?pp chapters/*/page/*.?pp))
 
 clean: ## delete the build folders, or BUILD alone where that is given
 	@if [ ! -e '$(BUILD)/config.key' ] && [ -e '$(BUILD)' ]; then echo 'tapehead: $(BUILD) is no build folder'; exit 1; fi

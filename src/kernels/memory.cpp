@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <bit>
+#include <cstdint>
 #include <cstdlib>
 #include <mutex>
 #include <new>
@@ -35,7 +36,7 @@ namespace {
 
 constexpr std::size_t KiB = 1024, MiB = 1024 * KiB;
 constexpr std::size_t cache_line = 64, huge_page = 2 * MiB, slab_bytes = 32 * MiB;
-constexpr std::size_t largest_small = 64 * KiB, smallest_huge = 4 * MiB, largest = std::size_t{1} << 62;
+constexpr std::size_t largest_small = 64 * KiB, smallest_huge = 4 * MiB, largest = SIZE_MAX / 4 + 1;
 constexpr std::size_t kept_by_thread = 32 * MiB;  // more goes to the shared cache
 constexpr std::size_t kept_by_all = 1024 * MiB;   // of what is more, huge blocks go to the system
 

@@ -76,7 +76,8 @@ what_is_not_offered() {
     'any(f)' 'all(i)' 'f & m' '~f' 'masked_fill(f, f, 0)' 'dropout(f, 0.5, f)'
   refused 'the element types differ: convert the parts with to<float>(x) or to<double>(x)' 'cat({f, d})' 'stack({f, d}, 1)'
   refused 'this operation takes numbers' 'm + m' '-m' 'argmax(m)' 'cumsum(m, 0)' 'arange<bool>(3)'
-  refused 'beside a tensor of int64 or bool a number must be whole' 'i + 0.5' 'where(m, i, 0.5)' 'where(m, 0.5, i)'
+  refused 'beside a tensor of int64 or bool a number must be whole' 'i + 0.5' 'where(m, i, 0.5)' 'where(m, 0.5, i)' \
+    'add(i, 0.5)' 'mul(i, 0.5)' 'masked_fill(i, m, 0.5)' 'full<std::int64_t>({2}, 1.5)' 'arange<std::int64_t>(2.5)'
   refused 'Tensor<std::int64_t> holds whole numbers and Tensor<bool> true and false' \
     'Tensor<std::int64_t>{1.5}' 'Tensor<std::int64_t>{{1, 2}, {1.5, 2}}' 'Tensor<bool>{1, 0}'
   refused 'a tensor holds float, double, bool or std::int64_t' \

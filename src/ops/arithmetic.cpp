@@ -47,13 +47,15 @@ template <class T> Numeric<T> neg(const Tensor<T>& x) {
 }
 
 const Op add_number_op{"add_number", "y = x + c", "dx = dy", "elementwise"};
-template <class T> Numeric<T> add(const Tensor<T>& x, std::type_identity_t<T> c) {
+template <class T> Numeric<T> add(const Tensor<T>& x, NumberFor<T> number) {
+  const T c = number;
   auto y = map<T>("add", x, [c](T v) { return wrapped(v, c, [](auto a, auto b) { return a + b; }); });
   return recorded(add_number_op, std::move(y), wrt(x, [](const auto& dy) { return dy; }));
 }
 
 const Op mul_number_op{"mul_number", "y = s x", "dx = s dy", "elementwise"};
-template <class T> Numeric<T> mul(const Tensor<T>& x, std::type_identity_t<T> s) {
+template <class T> Numeric<T> mul(const Tensor<T>& x, NumberFor<T> number) {
+  const T s = number;
   auto y = map<T>("mul", x, [s](T v) { return wrapped(v, s, [](auto a, auto b) { return a * b; }); });
   return recorded(mul_number_op, std::move(y), wrt(x, [s](const auto& dy) { return dy * s; }));
 }
@@ -178,8 +180,8 @@ template <class T> Tensor<T>& detail::rebind(const char* op, Tensor<T>& w, Tenso
   template Tensor<T> mul(const Tensor<T>&, const Tensor<T>&);                                   \
   template Tensor<T>& detail::rebind(const char*, Tensor<T>&, Tensor<T>);                       \
   template Tensor<T> neg(const Tensor<T>&);                                                     \
-  template Tensor<T> add<T>(const Tensor<T>&, std::type_identity_t<T>);                         \
-  template Tensor<T> mul<T>(const Tensor<T>&, std::type_identity_t<T>);                         \
+  template Tensor<T> add<T>(const Tensor<T>&, NumberFor<T>);                         \
+  template Tensor<T> mul<T>(const Tensor<T>&, NumberFor<T>);                         \
   template Tensor<bool> lt(const Tensor<T>&, const Tensor<T>&);                                 \
   template Tensor<bool> le(const Tensor<T>&, const Tensor<T>&);
 #define TAPEHEAD_ANY(E)                                                                         \

@@ -21,12 +21,12 @@ template <class E> Tensor<E> where(const Tensor<bool>& mask, const Tensor<E>& a,
 }
 
 const Op masked_fill_op{"masked_fill", "y = m ? value : x", "dx = m ? 0 : dy", "mask broadcasts to x"};
-template <class E> Tensor<E> masked_fill(const Tensor<E>& x, const Tensor<bool>& mask, std::type_identity_t<E> value) {
+template <class E> Tensor<E> masked_fill(const Tensor<E>& x, const Tensor<bool>& mask, NumberFor<E> value) {
   require<ShapeError>(broadcasts_to(mask.shape(), x.shape()),
                       "masked_fill: a mask of shape {} does not broadcast to the tensor's shape {}; aligned from the "
                       "right, each of its sizes must be the tensor's or 1",
                       mask.shape(), x.shape());
-  auto y = map<E>("masked_fill", x, mask, [value](E v, bool m) { return m ? value : v; });
+  auto y = map<E>("masked_fill", x, mask, [fill = E(value)](E v, bool m) { return m ? fill : v; });
   const auto pullback = [](const auto& dy, const auto& m) { return masked_fill(dy, m, 0); };
   return recorded(masked_fill_op, std::move(y), wrt(x, pullback, mask));
 }
@@ -62,10 +62,10 @@ template <class E> Tensor<E> triu(const Tensor<E>& x, std::int64_t diagonal) {
                   wrt(x, [diagonal](const auto& dy) { return triu(dy, diagonal); }));
 }
 
-#define TAPEHEAD_SELECT(E)                                                                           \
-  template Tensor<E> where(const Tensor<bool>&, const Tensor<E>&, const Tensor<E>&);                 \
-  template Tensor<E> masked_fill<E>(const Tensor<E>&, const Tensor<bool>&, std::type_identity_t<E>); \
-  template Tensor<E> tril(const Tensor<E>&, std::int64_t);                                           \
+#define TAPEHEAD_SELECT(E)                                                                \
+  template Tensor<E> where(const Tensor<bool>&, const Tensor<E>&, const Tensor<E>&);      \
+  template Tensor<E> masked_fill<E>(const Tensor<E>&, const Tensor<bool>&, NumberFor<E>); \
+  template Tensor<E> tril(const Tensor<E>&, std::int64_t);                                \
   template Tensor<E> triu(const Tensor<E>&, std::int64_t);
 TAPEHEAD_ELEMENTS(TAPEHEAD_SELECT)
 

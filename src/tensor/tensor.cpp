@@ -189,7 +189,7 @@ template <class E> Tensor<E> Tensor<E>::unrecorded() const {
   return out;
 }
 
-template <class E> Tensor<E> full(const Shape& shape, std::type_identity_t<E> value, const char* op) {
+template <class E> Tensor<E> full(const Shape& shape, NumberFor<E> value, const char* op) {
   Buffer<E> out(shape, op);
   std::fill_n(out.data(), out.numel(), value);
   return out;
@@ -215,8 +215,8 @@ template <class E> std::int64_t steps(E start, E stop, E step) {
 
 }  // namespace
 
-template <class E>
-Numeric<E> arange(std::type_identity_t<E> start, std::type_identity_t<E> stop, std::type_identity_t<E> step) {
+template <class E> Numeric<E> arange(NumberFor<E> from, NumberFor<E> to, NumberFor<E> by) {
+  const E start = from, stop = to, step = by;
   require<ValueError>(step != E{}, "arange: step 0 never arrives; give one that is positive or negative");
   Buffer<E> out({steps(start, stop, step)}, "arange");
   if constexpr (std::is_integral_v<E>) {
@@ -260,18 +260,19 @@ template <class E> Tensor<E> from_vector(const std::vector<E>& values, const Sha
   return out;
 }
 
-#define TAPEHEAD_TENSOR(E)                                                        \
-  template const char* dtype_name<E>();                                           \
-  template class Buffer<E>;                                                       \
-  template class Tensor<E>;                                                       \
-  template Tensor<E> full<E>(const Shape&, std::type_identity_t<E>, const char*); \
-  template Tensor<E> eye<E>(std::int64_t);                                        \
+#define TAPEHEAD_TENSOR(E)                                             \
+  template const char* dtype_name<E>();                                \
+  template class Buffer<E>;                                            \
+  template class Tensor<E>;                                            \
+  template Tensor<E> full<E>(const Shape&, NumberFor<E>, const char*); \
+  template Tensor<E> eye<E>(std::int64_t);                             \
   template Tensor<E> from_vector<E>(const std::vector<E>&, const Shape&);
 TAPEHEAD_ELEMENTS(TAPEHEAD_TENSOR)
 template Tensor<float> linspace<float>(float, float, std::int64_t);
 template Tensor<double> linspace<double>(double, double, std::int64_t);
-template Tensor<float> arange<float>(float, float, float);
-template Tensor<double> arange<double>(double, double, double);
-template Tensor<std::int64_t> arange<std::int64_t>(std::int64_t, std::int64_t, std::int64_t);
+template Tensor<float> arange<float>(NumberFor<float>, NumberFor<float>, NumberFor<float>);
+template Tensor<double> arange<double>(NumberFor<double>, NumberFor<double>, NumberFor<double>);
+template Tensor<std::int64_t> arange<std::int64_t>(NumberFor<std::int64_t>, NumberFor<std::int64_t>,
+                                                   NumberFor<std::int64_t>);
 
 }  // namespace tapehead

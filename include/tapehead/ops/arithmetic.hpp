@@ -14,8 +14,8 @@ template <class T> Numeric<T> sub(const Tensor<T>& a, const Like<T>& b);
 template <class T> Numeric<T> mul(const Tensor<T>& a, const Like<T>& b);
 template <class T> Real<T> div(const Tensor<T>& a, const Like<T>& b);
 template <class T> Numeric<T> neg(const Tensor<T>& x);
-template <class T> Numeric<T> add(const Tensor<T>& x, std::type_identity_t<T> c);
-template <class T> Numeric<T> mul(const Tensor<T>& x, std::type_identity_t<T> s);
+template <class T> Numeric<T> add(const Tensor<T>& x, NumberFor<T> c);
+template <class T> Numeric<T> mul(const Tensor<T>& x, NumberFor<T> s);
 template <class T> Real<T> div(const Tensor<T>& x, std::type_identity_t<T> s);
 
 /// The larger (smaller) of two; NaN where either is NaN. A tie splits the gradient in halves.

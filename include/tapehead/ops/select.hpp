@@ -18,7 +18,7 @@ template <class E, Number N> Tensor<E> where(const Tensor<bool>& mask, N a, cons
 }
 /// `value` where the mask is true, x elsewhere. The mask broadcasts to x's shape; ShapeError where it does
 /// not.
-template <class E> Tensor<E> masked_fill(const Tensor<E>& x, const Tensor<bool>& mask, std::type_identity_t<E> value);
+template <class E> Tensor<E> masked_fill(const Tensor<E>& x, const Tensor<bool>& mask, NumberFor<E> value);
 /// The elements (…, i, j) with j <= i + diagonal (tril) or j >= i + diagonal (triu), zeros elsewhere. Rank 2
 /// or more.
 template <class E> Tensor<E> tril(const Tensor<E>& x, std::int64_t diagonal = 0);

@@ -45,6 +45,11 @@ template <class T, Number N> T as(N number) {
                 "beside a tensor of int64 or bool a number must be whole: convert the tensor with to<double>(x)");
   return static_cast<T>(number);
 }
+template <class E> struct NumberOf {
+  template <Number N> constexpr NumberOf(N number) : value(as<E>(number)) {}
+  constexpr operator E() const { return value; }
+  E value;
+};
 /// What a tensor of U that came where one of E is needed should become.
 template <class E, class U> constexpr bool converts() {
   static_assert(
@@ -59,6 +64,9 @@ template <class E, class U> constexpr bool converts() {
   return true;
 }
 }  // namespace detail
+
+/// A number beside tensors of E: of any type, but beside int64 or bool it must be whole.
+template <class E> using NumberFor = std::type_identity_t<detail::NumberOf<E>>;
 
 /// float or double, for templates that have no other version.
 template <class T>

@@ -202,7 +202,7 @@ template <class E> class Tensor<E>::Rows {
 };
 
 // Making tensors. Shapes are written {2, 3}; {} is a zero-dimensional tensor with one element.
-template <class E> Tensor<E> full(const Shape& shape, std::type_identity_t<E> value,
+template <class E> Tensor<E> full(const Shape& shape, NumberFor<E> value,
                                   const char* op = "full");  // op: named in errors
 template <class E> Tensor<E> zeros(const Shape& shape) { return full<E>(shape, E{}, "zeros"); }
 template <class E> Tensor<E> ones(const Shape& shape) { return full<E>(shape, E{1}, "ones"); }
@@ -212,9 +212,8 @@ template <class E> Tensor<E> ones_like(const Tensor<E>& x) { return full<E>(x.sh
 template <class E> Tensor<E> scalar(E value) { return full<E>({}, value); }
 /// start, start + step, … below stop (above it where step is negative): ⌈(stop - start) / step⌉ numbers, with the
 /// roundings of np.arange; exact for int64. Throws ValueError where step is 0 or there is no such number.
-template <class E>
-Numeric<E> arange(std::type_identity_t<E> start, std::type_identity_t<E> stop, std::type_identity_t<E> step = E{1});
-template <class E> Numeric<E> arange(std::type_identity_t<E> stop) { return arange<E>(E{}, stop); }
+template <class E> Numeric<E> arange(NumberFor<E> start, NumberFor<E> stop, NumberFor<E> step = 1);
+template <class E> Numeric<E> arange(NumberFor<E> stop) { return arange<E>(E{}, stop); }
 /// `count` numbers from start to stop, both included, as np.linspace. Throws ShapeError where count is negative,
 /// and ValueError where stop - start overflows.
 template <Floating E> Tensor<E> linspace(E start, std::type_identity_t<E> stop, std::int64_t count);

@@ -203,7 +203,7 @@ std::string bars_svg(const std::vector<std::string>& names, const std::vector<Se
     for (std::size_t i = 0; i < series.size(); ++i) {
       const double v = series[i].y[g], end = std::isfinite(v) ? y.at(v) : zero;
       const double x = left + bar * static_cast<double>(i);
-      const std::string text = value_text(v, 2);
+      const std::string text = value_texts(series[i].y, 2)[g];
       canvas.rect(x, std::min(end, zero), bar * 0.94, std::abs(end - zero), "class='" + colour(i, "fill") + "'");
       if (pixels(text) < bar + 8) canvas.text({x + bar * 0.47, v < 0 ? end + 13 : end - 4}, text, "mid small");
     }

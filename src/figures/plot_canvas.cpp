@@ -46,21 +46,17 @@ std::string escaped(const std::string& text) {
 }
 
 constexpr const char* style = R"(<style>
-.th{font-family:system-ui,sans-serif;font-size:12px}.th .small{font-size:11px}
-.th .title{font-size:14px;font-weight:600}
-.th .mid{text-anchor:middle}.th .end{text-anchor:end}.th rect{shape-rendering:crispEdges}
-.th .stroke{stroke:currentColor;fill:none;stroke-width:2;stroke-linejoin:round}.th .fill{fill:currentColor}
-.th .area{stroke:currentColor;fill:currentColor;stroke-width:2;fill-opacity:.15}
-.th .dashed{stroke-dasharray:6 4}.th .dotted{stroke-dasharray:2 3}
-.th text{fill:#1f2328}.th .soft{fill:#59636e}.th .ground{fill:#fff}
-.th .off{fill:#e6eaef}.th .on{fill:#0969da}
+.th{font-family:system-ui,sans-serif;font-size:12px}.th .small{font-size:11px}.th .title{font-size:14px;font-weight:600}
+.th .mid{text-anchor:middle}.th .end{text-anchor:end}.th rect{shape-rendering:crispEdges}.th .fill{fill:currentColor}
+.th .stroke{stroke:currentColor;fill:none;stroke-width:2;stroke-linejoin:round}.th .dashed{stroke-dasharray:6 4}
+.th .area{stroke:currentColor;fill:currentColor;stroke-width:2;fill-opacity:.15}.th .dotted{stroke-dasharray:2 3}
+.th text{fill:#1f2328}.th .soft{fill:#59636e}.th .ground{fill:#fff}.th .off{fill:#e6eaef}.th .on{fill:#0969da}
 .th .grid{stroke:#d1d9e0}.th .frame{stroke:#818b98;fill:none}.th .white{fill:#fff}.th .black{fill:#000}
 .th .c0{color:#0969da}.th .c1{color:#bc4c00}.th .c2{color:#1a7f37}
 .th .c3{color:#8250df}.th .c4{color:#bf3989}.th .c5{color:#7d6500}
 @media(prefers-color-scheme:dark){
-.th text{fill:#f0f6fc}.th .soft{fill:#9198a1}.th .ground{fill:#0d1117}
-.th .off{fill:#2a313c}.th .on{fill:#4493f8}
-.th .grid{stroke:#2f3742}.th .frame{stroke:#656c76;fill:none}.th .white{fill:#fff}.th .black{fill:#000}
+.th text{fill:#f0f6fc}.th .soft{fill:#9198a1}.th .ground{fill:#0d1117}.th .off{fill:#2a313c}.th .on{fill:#4493f8}
+.th .grid{stroke:#2f3742}.th .frame{stroke:#656c76}.th .white{fill:#fff}.th .black{fill:#000}
 .th .c0{color:#4493f8}.th .c1{color:#f0883e}.th .c2{color:#3fb950}
 .th .c3{color:#ab7df8}.th .c4{color:#f778ba}.th .c5{color:#d4b83f}
 }
@@ -85,12 +81,18 @@ std::string power_label(double v, int base, double exponent) {
 
 }  // namespace
 
-std::string value_text(double v, int precision) {
-  if (!std::isfinite(v)) return v != v ? "nan" : v < 0 ? "-inf" : "inf";
-  if (std::abs(v) >= 1e5) return fmt::format("{:.1e}", nudged(v));
-  const std::string text = fmt::format("{:.{}f}", nudged(v), precision);
-  const bool lost = v != 0 && text.find_first_of("123456789") == std::string::npos;
-  return lost ? fmt::format("{:.0e}", nudged(v)) : text;
+std::vector<std::string> value_texts(const std::vector<double>& values, int precision) {
+  const auto lost = [&](double v) {
+    return std::isfinite(v) && v != 0 && (std::abs(v) >= 1e5 || std::abs(v) < std::pow(10, -precision) / 2);
+  };
+  const auto any_lost = [&] { return std::any_of(values.begin(), values.end(), lost); };
+  if (any_lost()) precision += 2;
+  const char* format = "{:.{}f}";
+  if (any_lost()) format = "{:.{}e}", precision = 1;
+  std::vector<std::string> texts;
+  for (const double v : values)
+    texts.push_back(v != v ? "nan" : fmt::format(fmt::runtime(format), v == 0 ? 0 : nudged(v), precision));
+  return texts;
 }
 
 std::string readable(const std::string& text) {

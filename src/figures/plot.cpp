@@ -130,7 +130,9 @@ void draw_series(Canvas& canvas, const Frame& f, const PlotOptions& o, const Axi
 std::string plot_svg(const std::vector<Series>& series, const PlotOptions& o) {
   check_size("plot_svg", o);
   Range xs, ys;
+  double margin = 0.05;
   for (const auto& s : series) {
+    if (!s.labels.empty()) margin = 0.12;  // for the labels above and beside the points
     require<ValueError>(s.x.size() == s.y.size() && (s.labels.empty() || s.labels.size() == s.x.size()),
                         "plot_svg: \"{}\" has {} x, {} y and {} labels; there must be as many y as x, and as "
                         "many labels or none",
@@ -138,9 +140,9 @@ std::string plot_svg(const std::vector<Series>& series, const PlotOptions& o) {
     for (std::size_t k = 0; k < s.x.size(); ++k)
       if (shows(o, s, k)) xs.add(s.x[k]), ys.add(s.y[k]);
   }
-  const Frame f(series, o, Axis(o.y_scale, ys.low, ys.high, 0, 1, 0.05));
-  const Axis x(o.x_scale, xs.low, xs.high, f.left, f.right, 0.04);
-  const Axis y(o.y_scale, ys.low, ys.high, f.bottom, f.top, 0.05);
+  const Frame f(series, o, Axis(o.y_scale, ys.low, ys.high, 0, 1, margin));
+  const Axis x(o.x_scale, xs.low, xs.high, f.left, f.right, margin - 0.01);
+  const Axis y(o.y_scale, ys.low, ys.high, f.bottom, f.top, margin);
   Canvas canvas(f.width, o.height, o.title, alternative(o, "A plot", series));
   draw_axes(canvas, f, o, y, &x);
   canvas.rect(f.left, f.top, f.right - f.left, f.bottom - f.top, "class='frame'");

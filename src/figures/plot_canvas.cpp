@@ -82,16 +82,16 @@ std::string power_label(double v, int base, double exponent) {
 }  // namespace
 
 std::vector<std::string> value_texts(const std::vector<double>& values, int precision) {
-  const auto lost = [&](double v) {
-    return std::isfinite(v) && v != 0 && (std::abs(v) >= 1e5 || std::abs(v) < std::pow(10, -precision) / 2);
-  };
-  const auto any_lost = [&] { return std::any_of(values.begin(), values.end(), lost); };
-  if (any_lost()) precision += 2;
-  const char* format = "{:.{}f}";
-  if (any_lost()) format = "{:.{}e}", precision = 1;
+  double largest = 0;
+  for (const double v : values)
+    if (std::isfinite(v)) largest = std::max(largest, std::abs(v));
+  const bool fixed = largest == 0 || (largest < 1e5 && largest >= std::pow(10, -precision) / 2);
   std::vector<std::string> texts;
   for (const double v : values)
-    texts.push_back(v != v ? "nan" : fmt::format(fmt::runtime(format), v == 0 ? 0 : nudged(v), precision));
+    texts.push_back(v == 0   ? "0"
+                    : v != v ? "nan"
+                    : fixed  ? fmt::format("{:.{}f}", nudged(v), precision)
+                             : fmt::format("{:.1e}", nudged(v)));
   return texts;
 }
 

@@ -20,8 +20,8 @@ struct HeatmapOptions {
   std::string column_axis{};
   std::vector<std::string> row_labels{};  ///< one for each row; where there are none, an SVG numbers a named axis
   std::vector<std::string> column_labels{};
-  /// Digits after the point in a cell of float or double. All cells have one format: two more digits, or an exponent,
-  /// where a nonzero value would be printed as 0.
+  /// Digits after the point in a cell of float or double. All cells have one format, with an exponent if the largest
+  /// value needs it. 0 itself is shown as "0": a cell with "0.00" is small, but not 0.
   int precision = 2;
   std::optional<double> low{};   ///< the value at the low end of the colours; where it is not given, the smallest one
   std::optional<double> high{};  ///< the value at the high end; a mask has neither

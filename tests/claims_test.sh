@@ -155,10 +155,11 @@ expect 1 '02_second: has not run to its end since it was built' bin/report
 expect 0 '' bin/02_second
 expect 0 '6 entries: 3 agree, 1 errata, 2 exact where the book prints no figure, 0 differ, 0 not covered' bin/report
 expect 0 'erratum: cut (make run S=01)' bin/report
-expect 0 '| place | 2.3, One: worked example (only in the longer version of the chapter) |' bin/report --errata
-expect 0 '| exact | 0.78, from 0.7784 |' bin/report --errata
-expect 0 'it is cut \| off' bin/report --errata
-expect 0 '1 of 6' bin/report --errata
+expect 0 '**Location**: section "One", worked example (only in the longer version of the chapter)' bin/report --errata
+expect 0 'We compute: 0.78, from 0.7784. Note: it is cut \| off.' bin/report --errata
+expect 0 '**Correction**: Write 0.78 in place of 0.77.' bin/report --errata
+expect 0 '> cut off, not rounded' bin/report --errata
+expect 0 '1 of the 6' bin/report --errata
 expect 0 '- *fast elsewhere* (only in the longer version of the chapter): not run here' bin/report --errata
 first left 0 ''
 expect 1 'no program that ran speaks of it' bin/report

@@ -57,8 +57,8 @@ void which_kernel_runs(Book& book, const Tensor<float>& q, const Tensor<float>& 
              explain_sdpa(q, k, v, {.is_causal = true}));
 
   {
-    const std::vector<Backend> order{Backend::flash,
-                                     Backend::math};  // the first that can serve the call runs
+    // The first that can serve the call runs.
+    const std::vector<Backend> order{Backend::flash, Backend::math};
     const sdpa_kernel prefer(order);
     const auto out = scaled_dot_product_attention(q, k, v, {.is_causal = true});
     fmt::print("\nallowed, in this order: {}, {}; {} computed by {}\n", backend_name(order[0]),

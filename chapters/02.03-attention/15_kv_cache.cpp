@@ -67,18 +67,19 @@ void work_saved(Book& book) {
             {work.curve("all again", Style::line_points), work.curve("with a cache", Style::line_points)});
 }
 
-// Sequence B begins as A does for 6 tokens. Blocks hold 4 tokens: B shares A's first block, and gets a copy
-// of the second, because its seventh token differs.
+// Sequence B begins as A does, for `prefix` tokens. Blocks hold 4 tokens: A and B share the full blocks of the
+// prefix, and a block that is full only in part is copied before one of them writes into it.
 void shared_prefix(Book& book) {
   PagedKVCache<double> cache({.blocks = 8, .block_size = 4, .heads = 1, .key_width = 2});
   NumpyRandom rng(0);
   const auto tokens = [&](std::int64_t n) { return rng.randn({1, n, 2}); };
+  const std::int64_t prefix = 6, rest = 12 - prefix;
   const auto A = cache.add();
-  cache.append(A, tokens(6), tokens(6));
+  cache.append(A, tokens(prefix), tokens(prefix));
   const auto B = cache.fork(A);
   const auto shared = cache.keys(A);
-  cache.append(A, tokens(6), tokens(6));
-  cache.append(B, tokens(6), tokens(6));
+  cache.append(A, tokens(rest), tokens(rest));
+  cache.append(B, tokens(rest), tokens(rest));
 
   std::vector<std::int64_t> table;
   for (const auto sequence : {A, B})
@@ -86,8 +87,9 @@ void shared_prefix(Book& book) {
   fmt::print("\nblock of each token, A above B; {} of {} blocks are used\n",
              cache.size().blocks - cache.free_blocks(), cache.size().blocks);
   book.draw("paged_blocks", from_vector(table, {2, 12}));
-  book.expect("both sequences still begin with the shared tokens",
-              equal(cache.keys(A).slice(1, 0, 6), shared) && equal(cache.keys(B).slice(1, 0, 6), shared));
+  book.expect(
+      "both sequences still begin with the shared tokens",
+      equal(cache.keys(A).slice(1, 0, prefix), shared) && equal(cache.keys(B).slice(1, 0, prefix), shared));
   book.expect("block 0 is held by both sequences, the others by one",
               cache.holders(0) == 2 && cache.holders(1) == 1);
   const auto q = tokens(1);

@@ -91,7 +91,7 @@ const PlotOptions& plot_caption(const std::string& figure) {
            "largest of 16 weights, mean of 64 rows")},
       {"jacobian_norm",
        by_head_size(
-           "Without a scale the softmax Jacobian vanishes",
+           "Without a scale the softmax Jacobian shrinks as d_k grows",
            "Frobenius norm of the softmax Jacobian against d_k. Without a scale it falls from 0.29 to about "
            "0.06; divided by √d_k it stays at 0.31; divided by d_k it stays at about 0.25.",
            "Frobenius norm of J, mean of 64 rows")},
@@ -128,8 +128,10 @@ const PlotOptions& plot_caption(const std::string& figure) {
       {"online_factor",
        {.title = "Each new maximum scales the old sums down",
         .description =
-            "The factor by which the running sums are multiplied at each key. It is 1 except where the "
-            "largest score changes; there it drops, at one key to nearly 0.",
+            "The factor by which the running sums are multiplied at each of 40 keys. It is 1 except where "
+            "the "
+            "largest score changes: there it drops, at some keys to about 0.1. At the first key it is 0, "
+            "because there is no sum yet.",
         .x_axis = "keys seen, m",
         .y_axis = "factor",
         .height = 240}},
@@ -152,7 +154,7 @@ const PlotOptions& plot_caption(const std::string& figure) {
                              "of flash about 1.",
                              "KiB")},
       {"gradient_norms",
-       {.title = "The scale reduces dQ and dK, not dV",
+       {.title = "A smaller scale reduces dQ and dK more than dV",
         .description = "Bars: the norms of dQ, dK and dV with no scale, with 1/√d_k and with 1/d_k. dQ and "
                        "dK shrink from "
                        "one to the next, and with 1/d_k they nearly vanish; dV shrinks much less.",
@@ -227,9 +229,14 @@ const HeatmapOptions& heatmap_caption(const std::string& figure) {
                "\"cat\", the second "
                "\"cat\" on \"sat\"; tokens that have not occurred before spread their weight evenly.")},
       {"scores_one_input",
-       queries_by_keys("Scores when one vector is query and key",
-                       "3 by 3 scores for dog, bites, man: a symmetric matrix that is 0 off its "
-                       "diagonal, so each word scores highest with itself.")},
+       {.title = "Scores when one vector is query and key",
+        .description =
+            "3 by 3 scores for dog, bites, man: a symmetric matrix that is 0 off its diagonal, so each word "
+            "scores highest with itself.",
+        .row_axis = "query",
+        .column_axis = "key",
+        .low = -1,
+        .high = 1}},
       {"scores_projected",
        queries_by_keys(
            "Scores after W_Q and W_K",

@@ -71,8 +71,7 @@ std::string short_number(double v, int digits) {
   return text.substr(0, e + 1) + std::to_string(std::stoi(text.substr(e + 1)));
 }
 
-std::string power_label(double v, int base, double exponent) {
-  if (v >= 1e-3 && v < 1e5) return short_number(v, 10);
+std::string power_label(int base, double exponent) {
   static const char* const digits[] = {"⁰", "¹", "²", "³", "⁴", "⁵", "⁶", "⁷", "⁸", "⁹"};
   std::string label = std::to_string(base) + (exponent < 0 ? "⁻" : "");
   for (const char c : fmt::format("{:.0f}", std::abs(exponent))) label += digits[c - '0'];
@@ -189,8 +188,9 @@ void Axis::mark_powers() {
   const double first = std::ceil(low_ - 1e-6), last = std::floor(high_ + 1e-6);
   double step = 1;
   for (int i = 0; (last - first) / step > (base == 2 ? 11 : 8); ++i) step *= i % 3 == 1 ? 2.5 : 2;
+  const bool plain = value(first) >= 1e-3 && value(last) < 1e5;
   for (double k = std::ceil(first / step) * step; k <= last; k += step)
-    ticks_.push_back({value(k), power_label(value(k), base, k)});
+    ticks_.push_back({value(k), plain ? short_number(value(k), 10) : power_label(base, k)});
 }
 
 double Axis::widest_label() const {

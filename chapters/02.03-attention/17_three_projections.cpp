@@ -1,8 +1,7 @@
 // Exercise 1: why three projections, and what W_O is for
 //
-// One verb looks for its subject. With one vector in all three roles it cannot: the scores are symmetric, and
-// the output overwrites nothing but blends. With W_Q and W_K the score has a direction; W_V chooses what is
-// handed back, and W_O chooses where it is written.
+// A verb looks for its subject. With one vector in all three roles it cannot, because the scores are symmetric.
+// With W_Q and W_K the score has a direction; W_V chooses what is passed on, and W_O where it is written.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -68,9 +67,8 @@ void heads(Book& book) {
   const auto one = rng.randn({5, 3}), two = rng.randn({5, 3}), W_o = rng.randn({6, 4});
   const auto joined = matmul(cat<double>({one, two}, 1), W_o);
   const auto summed = matmul(one, W_o.slice(0, 0, 3)) + matmul(two, W_o.slice(0, 3, 6));
-  fmt::print(
-      "\nW_O times the joined heads is W_O's upper half times head 1 plus its lower half times head 2: {}\n",
-      apart(joined, summed) < 1e-14);
+  fmt::print("\njoined heads times W_O = head 1 times its upper half + head 2 times its lower half: {}\n",
+             apart(joined, summed) < 1e-14);
   book.expect("W_O mixes heads by adding them up", apart(joined, summed) < 1e-14);
 }
 

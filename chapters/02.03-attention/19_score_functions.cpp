@@ -32,15 +32,13 @@ void draw(Book& book, const char* figure, const Tensor<double>& q, const Tensor<
 void four_functions(Book& book) {
   NumpyRandom rng(0);
   const auto q = 3 * rng.randn({n, d}), k = rng.randn({n, d});
-  const Tensor<std::int64_t> document{0, 0, 0, 1, 1, 1, 1, 1};
+  const std::int64_t id[n] = {0, 0, 0, 1, 1, 1, 1, 1};  // which document each token belongs to
 
   const auto causal = [](auto, auto, auto i, auto j) { return j <= i; };
   const auto soft_cap = [](auto s, auto, auto, auto, auto) { return 2 * tanh(s / 2); };
   const auto alibi = [](auto s, auto, auto, auto i, auto j) { return s + (j - i); };
   const auto window = [](auto, auto, auto i, auto j) { return j <= i && i - j < 3; };
-  const auto same_document = [&](auto, auto, auto i, auto j) {
-    return j <= i && document.at({i}) == document.at({j});
-  };
+  const auto same_document = [id](auto, auto, auto i, auto j) { return j <= i && id[i] == id[j]; };
 
   draw(book, "flex_plain", q, k, NoScoreMod(), causal);
   draw(book, "flex_soft_cap", q, k, soft_cap, causal);
@@ -54,9 +52,12 @@ void four_functions(Book& book) {
   book.expect("the window is sliding_window_mask(8, 3)",
               apart(weights(NoScoreMod(), window),
                     attention(q, k, k, {.mask = sliding_window_mask(n, 3)}).weights) < 1e-14);
-  book.expect("the document mask is document_mask(ids) & causal_mask(8)",
-              apart(weights(NoScoreMod(), same_document),
-                    attention(q, k, k, {.mask = document_mask(document) & causal_mask(n)}).weights) < 1e-14);
+  book.expect(
+      "the document mask is document_mask(ids) & causal_mask(8)",
+      apart(weights(NoScoreMod(), same_document),
+            attention(q, k, k,
+                      {.mask = document_mask(from_vector<std::int64_t>({id, id + n}, {n})) & causal_mask(n)})
+                .weights) < 1e-14);
   const auto distance = unsqueeze(arange<double>(n), 0) - unsqueeze(arange<double>(n), 1);
   book.expect(
       "ALiBi is a bias of -1 for each token of distance",

@@ -88,13 +88,13 @@ const PlotOptions& plot_caption(const std::string& figure) {
            "Without a scale one of 16 keys takes all the weight",
            "The largest of 16 weights against d_k. Without a scale it rises from 0.29 towards 1; divided by "
            "√d_k it stays at about 0.26; divided by d_k it falls to 1/16, the uniform weight.",
-           "largest of 16 weights, mean of 64 rows")},
+           "largest weight (mean of 64 rows)")},
       {"jacobian_norm",
        by_head_size(
            "Without a scale the softmax Jacobian shrinks as d_k grows",
            "Frobenius norm of the softmax Jacobian against d_k. Without a scale it falls from 0.29 to about "
            "0.06; divided by √d_k it stays at 0.31; divided by d_k it stays at about 0.25.",
-           "Frobenius norm of J, mean of 64 rows")},
+           "norm of J (mean of 64 rows)")},
       {"hard_limit",
        {.title = "A larger query component turns soft retrieval into hard retrieval",
         .description =
@@ -255,9 +255,9 @@ const HeatmapOptions& heatmap_caption(const std::string& figure) {
        weights("Causal, no score function",
                "8 by 8 causal weights: 0 above the diagonal, and below it some rows have one large weight.")},
       {"flex_soft_cap",
-       weights("Soft cap: 2 tanh(s / 2)",
+       weights("With a soft cap on the scores",
                "8 by 8 causal weights. Compared with those without a score function they are more even.")},
-      {"flex_alibi", weights("ALiBi: s + (j - i)",
+      {"flex_alibi", weights("ALiBi: distance lowers the score",
                              "8 by 8 causal weights. Most weight lies on and just below the diagonal.")},
       {"flex_window", weights("Sliding window of 3",
                               "8 by 8 weights in a band: query i has weight on keys i - 2 to i only.")},

@@ -1,6 +1,6 @@
-// Every entry of the chapter, in its order: what the book says, what the engine computes, and the verdict.
-// Reads what the section programs kept when they last ran; `make book` runs them all first. With --errata:
-// the text of ERRATA.md.
+// Prints every entry of the chapter in its order: what the book says, what the engine computes, and the verdict.
+// It reads what the section programs stored when they last ran; `make book` runs them all first. With --errata it
+// prints the text of ERRATA.md.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -34,7 +34,7 @@ std::vector<std::string> section_programs() {
   return names;
 }
 
-// Each section's entries together, sections in the order in which the chapter first has them.
+// Sorted by section, in the order in which the sections first occur in the chapter.
 std::vector<Entry> by_section(const std::vector<Entry>& entries) {
   std::map<std::string, std::size_t> place;
   for (const Entry& entry : entries) place.insert({entry.section, place.size()});
@@ -44,7 +44,7 @@ std::vector<Entry> by_section(const std::vector<Entry>& entries) {
   return sorted;
 }
 
-// What the programs beside this one kept, by entry. `complete` turns false where one of them kept nothing.
+// What the programs beside this one stored, by entry. `complete` becomes false if one of them stored nothing.
 std::map<std::string, Found> read_all(const fs::path& folder, bool& complete) {
   std::map<std::string, Found> found;
   for (const auto& program : section_programs()) {
@@ -60,7 +60,7 @@ std::map<std::string, Found> read_all(const fs::path& folder, bool& complete) {
 
 void print_heading(const std::string& section, const std::vector<Entry>& entries,
                    const std::map<std::string, Found>& found) {
-  std::set<std::string> numbers;  // of the programs that speak of it
+  std::set<std::string> numbers;  // of the programs that cover it
   for (const Entry& entry : entries)
     if (const auto at = found.find(entry.id); entry.section == section && at != found.end())
       numbers.insert(at->second.program.substr(0, 2));
@@ -126,7 +126,7 @@ int print_errata(const std::map<std::string, Found>& found, bool complete) {
                return found.count(entry.id) != 0 && verdict(entry) != Verdict::differs;
              });
   if (!complete) {
-    fmt::print(stderr, "make book: not every entry has been recomputed, or not rightly\n");
+    fmt::print(stderr, "make book: not every entry has been recomputed correctly\n");
     return 1;
   }
   fmt::print("# Errata\n\n");
@@ -189,7 +189,7 @@ int main(int argc, char** argv) {
     section = &entry.section;
     const auto at = found.find(entry.id);
     if (at == found.end()) {
-      print_not_covered(entry, "no program that ran speaks of it");
+      print_not_covered(entry, "no program that ran covers it");
       ++count["not covered"];
       right = false;
       continue;
@@ -201,7 +201,7 @@ int main(int argc, char** argv) {
     if (result.verdict == Verdict::erratum)
       errata.push_back(fmt::format("{} (make run S={})", entry.id, program.substr(0, 2)));
   }
-  fmt::print("\n{} entries: {} agree, {} errata, {} exact where the book prints no figure, ", entries.size(),
+  fmt::print("\n{} entries: {} agree, {} errata, {} exact where the book prints no number, ", entries.size(),
              count["agree"], count["erratum"], count["exact"]);
   fmt::print("{} differ, {} not covered\n", count["differs"], count["not covered"]);
   for (const auto& erratum : errata) fmt::print("  erratum: {}\n", erratum);

@@ -32,7 +32,7 @@ Tensor<double> weights_of(const nn::SelfAttention<double>& attn, const Tensor<do
 }
 
 // The last loss when the module has learned for sixty steps to repeat the token before, from this seed.
-double trained(std::uint64_t seed, bool causal) {
+double trained(std::int64_t seed, bool causal) {
   TorchRandom rng(seed);
   const std::int64_t L = 5, d_model = 16;
   const auto x = to<double>(rng.randn({2, L, d_model}));
@@ -54,7 +54,7 @@ double trained(std::uint64_t seed, bool causal) {
 void twenty_seeds(Book& book) {
   std::vector<double> with, without;
   int better = 0;
-  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+  for (std::int64_t seed = 0; seed < 20; ++seed) {
     with.push_back(trained(seed, true)), without.push_back(trained(seed, false));
     better += with.back() < without.back();
   }

@@ -243,7 +243,7 @@ const HeatmapOptions& heatmap_caption(const std::string& figure) {
            "3 by 3 scores for dog, bites, man. Only the row of bites is not 0: it is positive for dog and "
            "negative for man, so bites looks for dog while dog does not look for bites.")},
       {"residual_stream",
-       {.title = "x + attended · W_O",
+       {.title = "The tokens after W_O has added what they read",
         .description =
             "3 rows for dog, bites, man, 6 columns. The first three columns are the identity matrix, as in "
             "x. In the last three, the row of bites now has 1 at \"subject dog\".",

@@ -112,6 +112,20 @@ TEST_CASE("plot: the convex hull") {
   CHECK(hull({0, NaN, 1, 0}, {0, 0, 0, 1}) == Corners{{0, 0}, {1, 0}, {0, 1}});
 }
 
+TEST_CASE("plot: points with labels keep away from the frame") {
+  const auto gap = [](const std::vector<std::string>& labels) {
+    const Svg svg = checked(plot_svg({{"p", {0, 1}, {0, 1}, Style::points, labels}}));
+    double frame_top = 0, frame_height = 1, top = 1e9;
+    for (const auto& e : svg.named("rect"))
+      if (e.attributes.at("class") == "frame") frame_top = e.number("y"), frame_height = e.number("height");
+    for (const auto& e : svg.named("circle"))
+      if (e.number("cx") < 500) top = std::min(top, e.number("cy"));
+    return (top - frame_top) / frame_height;
+  };
+  CHECK(gap({}) < 0.05);
+  CHECK(gap({"a", "b"}) > 0.09);
+}
+
 TEST_CASE("plot: bars start at 0") {
   const Svg svg = checked(
       bars_svg({"value path", "query path"}, {{.name = "uniform", .y = {2, -1}}, {.name = "one-hot", .y = {NaN, 0}}}));

@@ -114,7 +114,7 @@ TEST_CASE("plot: the convex hull") {
 
 TEST_CASE("plot: points with labels keep away from the frame") {
   const auto gap = [](const std::vector<std::string>& labels) {
-    const Svg svg = checked(plot_svg({{"p", {0, 1}, {0, 1}, Style::points, labels}}));
+    const Svg svg = checked(plot_svg({{"p", {0, 1}, {1, 0}, Style::points, labels}}));
     double frame_top = 0, frame_height = 1, top = 1e9;
     for (const auto& e : svg.named("rect"))
       if (e.attributes.at("class") == "frame") frame_top = e.number("y"), frame_height = e.number("height");

@@ -5,12 +5,12 @@
 #   MARCH=haswell       the processor to build for (default: native; none: the compiler's default)
 #   DEBUG=1             -O0 -g and checked standard containers
 #   SANITIZE=address,undefined    or thread
-#   PLAIN=1             the kernels' path without vector types
+#   PLAIN=1             use the kernels' code without vector types
 #   WERROR=1            warnings are errors
-#   PRECOMPILED=0       every file reads its own headers (slower; shows an #include that is missing)
-#   CPPFLAGS, CXXFLAGS, LDFLAGS   added to ours
+#   PRECOMPILED=0       compile each file with its own headers only (slower; finds a missing #include)
+#   CPPFLAGS, CXXFLAGS, LDFLAGS   are added to the build's own flags
 #   V=1                 show the commands
-# Each combination has a build folder of its own; BUILD=dir chooses another.
+# Each combination of these has its own build folder; BUILD=dir chooses another.
 
 VERSION := 0.1.0
 MARCH ?= native
@@ -123,13 +123,13 @@ export TAPEHEAD_COMPILE TAPEHEAD_LINK TAPEHEAD_LDLIBS TAPEHEAD_MAKE
 # ---- targets -----------------------------------------------------------------------------------------------
 
 .PHONY: help all lib tests test deps install uninstall format clean
-help: ## this list
+help: ## show this list
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  make %-22s %s\n", $$1, $$2 }' $(filter %Makefile %.mk,$(MAKEFILE_LIST))
 	@echo; sed -n '/^# Variables/,/^$$/s/^# \{0,1\}//p' Makefile
 
 all: lib tests $(PROGRAMS) ## build everything, run nothing
-lib: $(LIB) ## the library alone
-tests: $(TESTS) ## the test program, not run
+lib: $(LIB) ## build the library alone
+tests: $(TESTS) ## build the test program without running it
 
 test: $(TESTS) $(LIB) ## build and run the tests (TEST=softmax: those with that in their name)
 	@tests/run.sh '$(TEST)' $(TESTS) $(CHECKS)
@@ -137,14 +137,14 @@ test: $(TESTS) $(LIB) ## build and run the tests (TEST=softmax: those with that 
 deps: ## install fmt and doctest with the system's package manager
 	@.make/deps --all
 
-install: $(LIB) ## the library, headers, pkg-config file and CMake package under PREFIX=/usr/local (DESTDIR=)
+install: $(LIB) ## install library, headers, pkg-config file and CMake package under PREFIX=/usr/local (DESTDIR=)
 	@VERSION='$(VERSION)' CFLAGS='$(strip $(ABI_FLAGS) $(MARCH_FLAGS) $(LIBRARY_CPPFLAGS))' \
 	  LIBS='$(strip $(LIBRARY_LDFLAGS) -pthread)' .make/install '$(LIB)' '$(DESTDIR)' '$(PREFIX)' $(HEADERS)
 
-uninstall: ## what `make install` put there
+uninstall: ## remove what `make install` installed
 	@.make/install --remove '$(DESTDIR)' '$(PREFIX)' $(HEADERS)
 
-format: ## clang-format over all C++ files
+format: ## run clang-format on all C++ files
 	clang-format -i $(HEADERS) $(sort $(LIB_SRC) $(TEST_SRC) $(PROGRAM_SRC) $(SHARED_SRC) \
 	  $(wildcard src/*/*.hpp tests/*.hpp tests/*/*.hpp tests/programs/*.cpp chapters/*/*.?pp chapters/*/page/*.?pp))
 

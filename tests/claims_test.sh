@@ -130,8 +130,8 @@ first left 0 'agree    pair'                    # an entry without a claim is th
 first aside 0 'exact    silent'
 first unknown 1 'the reference has no pair/exact/c'
 first drawn 1 'inputs/x: element 1'
-first unprinted 1 'the figures it prints were not compared'
-first 'too many' 1 'the book prints 2 figures, ours are 3'
+first unprinted 1 'the numbers that it prints were not compared'
+first 'too many' 1 'the book prints 2 numbers, ours are 3'
 first 'book right' 1 "the reference's own verdict is erratum"
 first 'does not hold' 1 "the reference's own verdict is agree"
 first float 0 'exact    silent'
@@ -142,7 +142,7 @@ first 'no nan' 1 'exact: element 2: ours is 0'
 first unexpected 1 'NO   our own'
 first twice dies 'says was claimed before'
 first 'no entry' dies 'has no entry nothing'
-first 'no words' dies 'captions.cpp has no words for a figure nothing'
+first 'no words' dies 'captions.cpp has no caption for the figure nothing'
 first table 0 '  1 to 3.00;  2 to 12.00;'
 first table 0 'yes  power 2'
 first curve 0 'yes  y'
@@ -153,18 +153,19 @@ first 'no column' dies 'Table: no column z; there are x; y'
 first right 0 'agree    pair'
 expect 1 '02_second: has not run to its end since it was built' bin/report
 expect 0 '' bin/02_second
-expect 0 '6 entries: 3 agree, 1 errata, 2 exact where the book prints no figure, 0 differ, 0 not covered' bin/report
+expect 0 '6 entries: 3 agree, 1 errata, 2 exact where the book prints no number, 0 differ, 0 not covered' bin/report
 expect 0 'erratum: cut (make run S=01)' bin/report
-expect 0 '| place | 2.3, One: worked example (only in the longer version of the chapter) |' bin/report --errata
-expect 0 '| exact | 0.78, from 0.7784 |' bin/report --errata
-expect 0 'it is cut \| off' bin/report --errata
-expect 0 '1 of 6' bin/report --errata
+expect 0 '**Location**: section "One", worked example (only in the longer version of the chapter)' bin/report --errata
+expect 0 'We compute: 0.78, from 0.7784. Note: it is cut \| off.' bin/report --errata
+expect 0 '**Correction**: Write 0.78 in place of 0.77.' bin/report --errata
+expect 0 '> cut off, not rounded' bin/report --errata
+expect 0 '1 of the 6' bin/report --errata
 expect 0 '- *fast elsewhere* (only in the longer version of the chapter): not run here' bin/report --errata
 first left 0 ''
-expect 1 'no program that ran speaks of it' bin/report
+expect 1 'no program that ran covers it' bin/report
 expect 1 'not every entry has been recomputed' bin/report --errata
 first wrong 1 ''
-expect 1 '2 agree, 1 errata, 2 exact where the book prints no figure, 1 differ' bin/report
+expect 1 '2 agree, 1 errata, 2 exact where the book prints no number, 1 differ' bin/report
 first right 0 ''
 first crash dies ''
 expect 1 '01_first: has not run to its end since it was built' bin/report

@@ -20,7 +20,7 @@ attention   1370  ops
 caches       650  attention
 files        810  tensor
 models      1350  caches files
-figures      802  autograd'
+figures      820  autograd'
 
 # check FOLDER: prints a line for each room, and one beginning with "wrong: " for each fault
 check() {

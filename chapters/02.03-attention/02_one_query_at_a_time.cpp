@@ -1,7 +1,7 @@
 // Scaled Dot-Product Attention, One Query at a Time
 //
-// Four steps for one query: score, scale, softmax, blend. Then all queries at once, which changes a
-// matrix-vector product into a matrix-matrix product and nothing else.
+// Four steps for one query: score, scale, softmax, blend. Then all queries at once: the matrix-vector product
+// becomes a matrix-matrix product, and nothing else changes.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -16,12 +16,17 @@ namespace {
 constexpr std::int64_t n = 5, d_k = 4, d_v = 2;
 const double sqrt_dk = std::sqrt(static_cast<double>(d_k));
 
+struct Answer {
+  Tensor<double> scores, weights, output;
+};
+
 // q is (d_k,), K (n, d_k), V (n, d_v); the output is (d_v,).
-Tensor<double> attend(const Tensor<double>& q, const Tensor<double>& K, const Tensor<double>& V) {
+Answer attend(const Tensor<double>& q, const Tensor<double>& K, const Tensor<double>& V) {
   const auto s = matmul(K, q);         // Step 1  s_j = q · k_j              (n,)
   const auto scaled = s / sqrt_dk;     // Step 2  s_j / √d_k                 (n,)
-  const auto a = softmax(scaled, -1);  // Step 3  a_j, shares that sum to 1  (n,)
-  return matmul(a, V);                 // Step 4  Σ_j a_j v_j                (d_v,)
+  const auto a = softmax(scaled, -1);  // Step 3  a_j, weights that sum to 1 (n,)
+  const auto o = matmul(a, V);         // Step 4  Σ_j a_j v_j                (d_v,)
+  return {s, a, o};
 }
 
 // Score every key against the query: large where they point the same way, 0 where they are orthogonal,
@@ -36,14 +41,12 @@ void what_a_score_says(Book& book) {
 }
 
 void one_query(Book& book, const Tensor<double>& q, const Tensor<double>& K, const Tensor<double>& V) {
-  const auto s = matmul(K, q);
-  const auto a = softmax(s / sqrt_dk, -1);
-  const auto o = attend(q, K, V);
+  const auto [s, a, o] = attend(q, K, V);
   fmt::print("scores  s = {}\nweights a = {}    sum {:.1f}\noutput  o = {}\n\n", round(s, 3), round(a, 3),
              sum(a).item(), round(o, 3));
   book.expect("the weights are positive and sum to 1",
               min(a).item() > 0 && std::abs(sum(a).item() - 1) < 1e-14);
-  // A convex combination stays between the values in every direction one looks: here in 360 of them.
+  // A convex combination lies between the values in every direction: here 360 directions are checked.
   bool inside = true;
   for (int degree = 0; degree < 360; ++degree) {
     const double angle = degree * std::acos(-1) / 180;
@@ -71,12 +74,13 @@ void all_queries(Book& book, const Tensor<double>& Q, const Tensor<double>& K, c
   book.draw("convex_hull", {hull, values, outputs});
 
   bool same = true;
-  for (std::int64_t i = 0; i < n; ++i) same &= allclose(O[i], attend(Q[i], K, V), 0, 1e-14);
-  book.expect("row i of the batch is query i on its own", same);
+  for (std::int64_t i = 0; i < n; ++i) same &= allclose(O[i], attend(Q[i], K, V).output, 0, 1e-14);
+  book.expect("row i of the batch is what query i gives alone", same);
   book.expect("every row of A sums to 1", allclose(sum(A, -1), ones<double>({n}), 0, 1e-14));
-  book.expect("softmax along the other axis would not have done that",
+  book.expect("with softmax along the other axis the rows would not sum to 1",
               !allclose(sum(softmax(S, 0), -1), ones<double>({n}), 0, 1e-2));
-  book.expect("attention(Q, K, V) is these three lines", allclose(attention(Q, K, V).out, O, 0, 1e-14));
+  book.expect("attention(Q, K, V) gives what these three lines give",
+              allclose(attention(Q, K, V).out, O, 0, 1e-14));
 }
 
 }  // namespace

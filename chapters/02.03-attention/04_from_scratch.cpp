@@ -1,7 +1,7 @@
 // A From-Scratch Implementation in NumPy
 //
-// softmax and attention line by line as the listing has them; then the example that can be checked by hand,
-// up to the point where the soft lookup is a hard one.
+// softmax and attention, line by line as in the listing; then the example that can be checked by hand, and the
+// limit in which the soft lookup becomes a hard one.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -16,7 +16,7 @@ using namespace chapter;
 
 namespace {
 
-// softmax(x) = softmax(x - c) for any c. With c the largest logit of each row no exponential is above 1.
+// softmax(x) = softmax(x - c) for any c. If c is the largest logit of the row, no exponential is above 1.
 Tensor<double> softmax(const Tensor<double>& x, int axis = -1) {
   const auto x_max = max(x, axis, true);  // largest logit per row
   const auto e = exp(x - x_max);          // no overflow
@@ -24,13 +24,13 @@ Tensor<double> softmax(const Tensor<double>& x, int axis = -1) {
 }
 
 // Q is (n_q, d_k), K (n_k, d_k), V (n_k, d_v), the mask (n_q, n_k): true where query i may attend to key j.
-// out is (n_q, d_v), one vector a query; weights (n_q, n_k), rows that sum to 1.
+// out is (n_q, d_v), one vector for each query; weights is (n_q, n_k), and its rows sum to 1.
 Attention<double> scaled_dot_product_attention(const Tensor<double>& Q, const Tensor<double>& K,
                                                const Tensor<double>& V,
                                                const std::optional<Tensor<bool>>& mask = {}) {
   const double d_k = static_cast<double>(Q.size(-1)), inf = INFINITY;
   auto scores = matmul(Q, K.T());                          // Step 1: scores[i, j] = q_i · k_j   (n_q, n_k)
-  scores = scores / std::sqrt(d_k);                        // Step 2: variance 1 whatever d_k
+  scores = scores / std::sqrt(d_k);                        // Step 2: variance 1 for every d_k
   if (mask) scores = where(*mask, scores, scalar(-inf));   // Step 3: exp(-inf) = 0 where forbidden
   const auto weights = softmax(scores, -1);                // Step 4: over the key axis           (n_q, n_k)
   return {.out = matmul(weights, V), .weights = weights};  // Step 5: weighted sum of the values  (n_q, d_v)
@@ -41,9 +41,10 @@ void stable_softmax(Book& book) {
   const auto naive = exp(x) / sum(exp(x));
   fmt::print("naive softmax of {}: {}    stable: {}\n\n", x, naive, softmax(x));
   book.claim("naive_softmax_overflow", {{"exp_1000", exp(x[0])}, {"naive", naive}, {"stable", softmax(x)}})
-      .holds(std::isnan(naive.at({1})), "inf / inf is NaN, but 0's share is 1 / inf = 0");
+      .holds(std::isnan(naive.at({1})),
+             "the weight of 1000 is inf / inf = NaN, but the weight of 0 is 1 / inf = 0");
 
-  const auto e = exp(Tensor<double>{0, -1000});  // of logits less their largest
+  const auto e = exp(Tensor<double>{0, -1000});  // logits minus the largest of them
   book.claim("softmax_exponent_range", e)
       .holds(min(e).item() > 0, "exp(-1000) is 0 in double: the range is [0, 1]");
 
@@ -80,12 +81,12 @@ void sanity_check(Book& book) {
   book.claim("sanity_alignment", {{"cosine", cosine}})
       .holds(cosine > 0.99, fmt::format("cosine {:.4f}", cosine));
 
-  // The ladder: the same from the smallest primitives, from the listing above, and from the library.
+  // Three versions give the same: the smallest primitives, the listing above, and the library.
   book.expect("composed::attention gives the same output", apart(composed::attention(Q, K, V), out) < 1e-14);
   book.expect("attention gives the same weights", apart(attention(Q, K, V).weights, w) < 1e-14);
 }
 
-// Turn the second component up and the soft lookup becomes the hard one.
+// Raise the query's second component, and the soft lookup becomes a hard one.
 void hard_retrieval_in_the_limit(Book& book) {
   const auto ask = [](double q1) {
     return scaled_dot_product_attention(Tensor<double>{{0.1, q1, 0.1, 0}}, K, V);

@@ -1,7 +1,8 @@
 // Causal & Padding Masks: Same Machinery, Different Information Flow
 //
-// A mask says who may attend to whom. Forbidden scores become -inf before the softmax, so that their weights
-// are exactly zero. Causal: not to what comes later. Padding: not to what is not there.
+// A mask says which query may attend to which key. Forbidden scores become -inf before the softmax, so that
+// their weights are exactly zero. A causal mask hides later tokens, a padding mask hides tokens that only fill
+// up a sequence.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -31,7 +32,7 @@ void causal_attention(Book& book) {
   // The upper triangle of the weights is the future: all zeros.
   fmt::print("{}\n", round(w, 3));
   fmt::print("no future leakage: {}\n", truth(allclose(triu(w, 1), zeros<double>({n, n}))));
-  // Query 0 has nobody but itself.
+  // Query 0 sees only key 0.
   fmt::print("row 0 weight: {}\n", round(w[0], 3));
 
   book.draw("causal_weights", w);
@@ -53,13 +54,13 @@ void causal_attention(Book& book) {
   book.claim("causal_row0", w[0]).printed(w[0]);
   book.expect("so the output of token 0 is its own value", equal(out[0], V[0]));
 
-  // Why a cache of keys and values works: what token i puts out does not depend on what follows.
+  // Why a cache of keys and values works: the output of token i does not depend on later tokens.
   auto changed = K.to_vector();
   for (std::size_t i = 24; i < 32; ++i) changed[i] += 5;  // the last key
   const auto again = attention(Q, from_vector(changed, {n, d_k}), V, {.mask = causal_mask(n)}).out;
-  book.expect("another last key: outputs 0 to 2 keep every bit",
+  book.expect("a different last key leaves outputs 0 to 2 bit for bit the same",
               equal(again.slice(0, 0, 3), out.slice(0, 0, 3)));
-  book.expect("and output 3 does not", !allclose(again[3], out[3], 0, 1e-2));
+  book.expect("and changes output 3", !allclose(again[3], out[3], 0, 1e-2));
 }
 
 // Two sequences of lengths 3 and 5 in one batch: causal AND not padding.
@@ -68,7 +69,7 @@ void padded_batch(Book& book) {
   const auto padding = padding_mask({3, 5}, L);  // (2, 1, 1, 5)
   const auto mask = padding & causal_mask(L);    // & (5, 5) -> (2, 1, 5, 5)
   book.draw("mask_causal", causal_mask(L));
-  book.draw("mask_padding", broadcast_to(padding[0][0], {L, L}));
+  book.draw("mask_padding", broadcast_to(padding[0][0], {L, L}));  // of sequence 0, which has 3 tokens
   book.draw("mask_both", mask[0][0]);
 
   NumpyRandom rng(2);
@@ -82,10 +83,37 @@ void padded_batch(Book& book) {
                        attention(short_one(Q), short_one(K), short_one(V), {.causal = true}).out, 0, 1e-14));
 }
 
-// A query without a single key, its four scores filled with something very negative, in 16 bits.
+// Padding on the left and a causal mask: the first queries are padding, and every key that they may attend to
+// is padding too.
+void left_padding(Book& book) {
+  const Tensor<bool> real{{false, false, true, true, true}};  // 2 of 5 tokens are padding
+  const auto mask = real & causal_mask(5);
+  book.draw("mask_left_padding", mask);
+  const auto keys = sum(to<double>(mask), -1);
+  fmt::print("\nkeys that each query may attend to: {}\n", keys);
+  book.expect("the two queries that are padding have no key", equal(keys, Tensor<double>{0, 0, 1, 2, 3}));
+}
+
+// "A padding mask zeroes out every score" of a padded key? A score of 0 is an ordinary score.
+void zero_is_a_score(Book& book) {
+  const Tensor<double> scores{-2, -1, 0.5, 1};
+  const Tensor<bool> pad{false, false, true, true};
+  const auto zeroed = softmax(masked_fill(scores, pad, 0), -1),
+             hidden = softmax(masked_fill(scores, pad, -inf), -1);
+  fmt::print("\nkeys 2 and 3 are padding: scores set to 0 {}, to -inf {}\n", round(zeroed, 3),
+             round(hidden, 3));
+  const double wrong = sum(zeroed.slice(0, 2, 4)).item();
+  book.claim("padding_zeroes_scores")
+      .holds(wrong == 0,
+             fmt::format("with scores of 0, two padded keys beside scores of -2 and -1 get {:.0f} % of the "
+                         "weight; with scores of -inf they get none",
+                         100 * wrong));
+}
+
+// A query without a single key: its four scores are all filled with one very negative number, in 16 bits.
 void what_to_fill_with(Book& book) {
   const NumberFormat format = float16;
-  fmt::print("\nfill        in {:8}  weights of a row with nothing to see\n", format.name);
+  fmt::print("\nfill        in {:8}  weights of a row without a key\n", format.name);
   for (const double fill : {-inf, -1e9, -65504.0}) {
     const auto scores = round_to(format, full<double>({4}, fill));
     fmt::print("{:<11} {:<12} {}\n", fill, scores.at({0}), softmax(scores, -1));
@@ -111,6 +139,8 @@ int main(int, char** argv) {
   Book book(argv[0], "Causal & Padding Masks: Same Machinery, Different Information Flow");
   causal_attention(book);
   padded_batch(book);
+  zero_is_a_score(book);
+  left_padding(book);
   what_to_fill_with(book);
   return book.close();
 }

@@ -1,7 +1,7 @@
 // The Same Thing in PyTorch, With Autograd and Batching
 //
-// Axes for batch and heads in front, float instead of double, masks of both kinds, dropout; and a tape that
-// carries gradients back through all of it.
+// Axes for batch and heads, float instead of double, masks of both kinds, and dropout; and a tape that carries
+// gradients back through all of it.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -51,26 +51,28 @@ void batches_and_heads(Book& book) {
   const auto q = rng.randn({B, H, L, d}), k = rng.randn({B, H, L, d}), v = rng.randn({B, H, L, d});
   const auto out = sdpa(q, k, v, {}, 0, true);
   fmt::print("q, k, v {} -> out {}\n", q.shape().str(), out.shape().str());
-  book.expect("batch 1, head 2 is attention of these two axes' own q, k and v",
+  book.expect("batch 1, head 2 depends on q, k and v of batch 1, head 2 alone",
               allclose(out[1][2], sdpa(q[1][2], k[1][2], v[1][2], {}, 0, true), 0, 1e-6));
-  book.expect("attention() is this function", apart(out, attention(q, k, v, {.causal = true}).out) < 1e-6);
+  book.expect("attention() gives what this function gives",
+              apart(out, attention(q, k, v, {.causal = true}).out) < 1e-6);
 
-  // A bool mask selects, a float mask adds: -inf forbids as false does, anything finite tilts.
+  // A bool mask selects, a float mask is added: -inf forbids as false does, a finite number raises or lowers.
   const auto keep = padding_mask({5, 3}, L);  // (B, 1, 1, L)
   const auto bias = where(keep, scalar(0.0f), scalar(-inf));
   book.expect("a bool mask and the float mask of 0 and -inf give the same",
               equal(sdpa<float>(q, k, v, keep), sdpa<float>(q, k, v, bias)));
 
-  // Dropout drops weights and scales the others up, so that nothing changes on average.
+  // Dropout drops weights and scales the others up, so that the mean does not change.
   const auto one = ones<float>({1, 1, 100, 100});
   TorchRandom coin(1);
   const double p = 0.25;
   const auto dropped = sdpa<float>(one, one, one, {}, p, false, &coin);
   fmt::print("dropout {} over 10000 equal weights: mean output {:.3f}\n", p, mean(dropped).item());
-  book.expect("with dropout the mean stays", std::abs(mean(dropped).item() - 1) < 0.01f);
+  book.expect("dropout does not change the mean", std::abs(mean(dropped).item() - 1) < 0.01f);
 }
 
-// The tape of attention: what was done, and how each step is undone.
+// The tape of attention, and the gradient that it gives. Two queries attend to four keys that come from another
+// sequence: this is cross-attention.
 void autograd(Book& book) {
   NumpyRandom rng(0);
   const auto q = rng.randn({2, 3}), k = rng.randn({4, 3}), v = rng.randn({4, 5});
@@ -86,10 +88,10 @@ void autograd(Book& book) {
 
   fmt::print("\n{}\n", tape.mermaid());
 
-  const auto nudge = [&](double h) { return length(q + h * Tensor<double>{{1, 0, 0}, {0, 0, 0}}).item(); };
-  const double by_tape = grad[q].at({0, 0}), slope = (nudge(1e-6) - nudge(-1e-6)) / 2e-6;
-  fmt::print("d sum(out * out) / d q[0, 0]: tape {:.6f}, by nudging q[0, 0] {:.6f}\n", by_tape, slope);
-  book.expect("the tape's gradient is the slope", std::abs(by_tape - slope) < 1e-8);
+  const auto changed = [&](double h) { return length(q + h * Tensor<double>{{1, 0, 0}, {0, 0, 0}}).item(); };
+  const double by_tape = grad[q].at({0, 0}), slope = (changed(1e-6) - changed(-1e-6)) / 2e-6;
+  fmt::print("d sum(out * out) / d q[0, 0]: tape {:.6f}, finite difference {:.6f}\n", by_tape, slope);
+  book.expect("the tape's gradient agrees with the finite difference", std::abs(by_tape - slope) < 1e-8);
 }
 
 void figures(Book& book) {

@@ -1,7 +1,7 @@
 // Cost, Complexity & What the Gradients Look Like: the quadratic bottleneck
 //
-// The scores of n tokens are an n x n matrix: counted, weighed in bytes, and timed. Twice the tokens take
-// four times as long either way; the memory need not.
+// The scores of n tokens are an n x n matrix: this program counts its entries and bytes, and times it. Twice the
+// tokens take four times as long with either kernel; the memory need not grow that fast.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -35,7 +35,7 @@ double milliseconds(const F& f) {
   return best;
 }
 
-// The most memory that f held at once beyond what was held before, in KiB.
+// The most memory that f held at any one time beyond what was held before, in KiB.
 template <class F>
 double kibibytes(const F& f) {
   const std::int64_t before = memory_use().bytes;
@@ -44,7 +44,7 @@ double kibibytes(const F& f) {
   return static_cast<double>(memory_use().peak_bytes - before) / 1024;
 }
 
-// What the matrix costs to compute and to keep, and what remains where it is not kept.
+// What the matrix costs to compute and to store, and what the cost is without storing it.
 Table measured(Book& book, std::int64_t d) {
   TorchRandom rng(0);
   Table cost({"n", "eager ms", "flash ms", "eager KiB", "flash KiB"});

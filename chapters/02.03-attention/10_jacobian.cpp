@@ -1,10 +1,12 @@
 // The softmax Jacobian and why values get clean gradients
 //
-// Two roads lead back from the output: to the values, whose gradient is the weight itself, and through the
-// softmax to queries and keys, whose gradient is that times diag(a) - a aᵀ.
+// The gradient flows back from the output along two paths: to the values, where it is multiplied by the weights,
+// and through the softmax to queries and keys, where it is multiplied by the Jacobian diag(a) - a aᵀ.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cmath>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -17,11 +19,15 @@ using namespace chapter;
 
 namespace {
 
-// The Jacobian of a softmax that shares 1 out, or of one that gives it all to one key.
+// The Jacobian of softmax at these scores, drawn; the title says what the weights are.
 void draw(Book& book, const char* figure, const Tensor<double>& scores) {
-  const auto J = softmax_jacobian(softmax(scores, -1));
+  const auto a = softmax(scores, -1);
+  const auto J = softmax_jacobian(a);
   auto caption = heatmap_caption(figure);
-  caption.description = fmt::format("4 by 4 Jacobian; its largest entry is {:.2g}", largest(J));
+  caption.title = fmt::format("Softmax Jacobian for weights {:.2f}", fmt::join(a.to_vector(), ", "));
+  caption.description = fmt::format(
+      "4 by 4 matrix, row m for weight m and column l for score l. The largest entry is {:.2g}, in row {}.",
+      largest(J), argmax(max(J, 1), 0).item());
   book.draw(figure, J, caption);
 }
 
@@ -36,7 +42,7 @@ void one(Book& book, const char* id, const char* what, const Tensor<double>& sco
                   {"max_abs", largest(J)},
                   {"frobenius", norm(J)},
                   {"row_sums_max_abs", largest(sum(J, 1))}})
-      .holds(allclose(by_tape, J, 0, 1e-14), "the same as the tape sends back from each weight in turn");
+      .holds(allclose(by_tape, J, 0, 1e-14), "the tape gives the same, one weight at a time");
 }
 
 // ∂o / ∂v_j = a_j: with dO = (1, 0), the gradient of each value's first component is its weight.
@@ -55,32 +61,37 @@ void value_path(Book& book) {
           "the gradient of value j is its weight; other components get none");
 }
 
-// One input in all three roles: how much of its gradient comes by the values, how much by queries and keys?
+// One input in all three roles: how much of its gradient comes through the values, how much through queries and
+// keys? And how many rows of the scores does it come from?
 void both_paths(Book& book) {
   NumpyRandom rng(0);
   const auto x = rng.randn({6, 64}), dO = rng.randn({6, 64});
   const auto W_q = rng.randn({64, 64}) / 8, W_k = rng.randn({64, 64}) / 8, W_v = rng.randn({64, 64}) / 8;
-  for (const bool scaled : {true, false}) {
+  for (const double divisor : {8.0, 1.0}) {
     Tape<double> tape;
     tape.watch({{"x", x}});
     const auto Q = matmul(x, W_q), K = matmul(x, W_k), V = matmul(x, W_v);
     tape.watch({{"Q", Q}, {"K", K}, {"V", V}});
-    const auto A = softmax(matmul(Q, K.T()) / (scaled ? 8.0 : 1.0), -1);
+    const auto A = softmax(matmul(Q, K.T()) / divisor, -1);
     const auto O = matmul(A, V);
     tape.watch({{"A", A}, {"O", O}});
     const auto routes = explain(tape.backward(O, dO), x);
-    fmt::print("\n{}: {}", scaled ? "scores over √64" : "scores as they are", routes.text());
-    book.expect("three routes, their sum the whole", routes.routes.size() == 3);
+    fmt::print("\nscores / {}: {}", divisor, routes.text());
+    book.expect("three routes lead to x", routes.routes.size() == 3);
+    const auto steps = attention_backward(Q, K, V, dO, {.scale = 1 / divisor});
+    const auto row = sum(steps.dS * steps.dS, -1);
+    fmt::print("largest weight of each row      {}\n", round(max(A, -1), 2));
+    fmt::print("|dS|² of each row, in percent   {}\n", round(100.0 * row / sum(row)));
   }
 }
 
-// The scale on trial: scores of d_k = 64 raw, over √d_k, over d_k. What reaches the query?
+// d_k = 64: raw scores, scores over √d_k, and scores over d_k. How much gradient passes the softmax?
 void query_path(Book& book) {
   const std::int64_t d_k = 64, n = 16, queries = 256;
   const auto d = static_cast<double>(d_k);
   NumpyRandom rng(0);
   const auto Q = rng.randn({queries, d_k}), K = rng.randn({n, d_k});
-  fmt::print("\nd_k = 64, 16 keys, 256 queries   largest weight   |J| (0 when one-hot)\n");
+  fmt::print("\nd_k = 64, 16 keys, 256 queries   largest weight   Frobenius norm of J\n");
   std::vector<double> sizes;
   for (const auto& [label, scale] :
        {std::pair{"no scale", 1.0}, {"1 / √d_k", 1 / std::sqrt(d)}, {"1 / d_k ", 1 / d}}) {
@@ -88,8 +99,7 @@ void query_path(Book& book) {
     sizes.push_back(jacobian_norm(A));
     fmt::print("{:32} {:14.3f} {:13.3f}\n", label, largest_weight(A), sizes.back());
   }
-  book.expect("more gradient gets through the softmax with the scale than without",
-              sizes[1] > 1.5 * sizes[0]);
+  book.expect("more gradient passes the softmax with the scale than without", sizes[1] > 1.5 * sizes[0]);
 }
 
 }  // namespace

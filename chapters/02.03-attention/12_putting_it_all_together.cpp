@@ -1,8 +1,7 @@
 // Putting It All Together
 //
-// Two things that show only when all of it runs. Attention knows no order: shuffle the tokens, and the
-// outputs are shuffled. And one axis decides whether it learns: the same lookups, trained with softmax along
-// the keys and along the queries.
+// The axis of the softmax decides whether attention learns: the same lookups, trained with softmax along the keys
+// and along the queries.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -15,23 +14,8 @@ using chapter::Book;
 
 namespace {
 
-void no_order(Book& book) {
-  NumpyRandom rng(0);
-  const auto Q = rng.randn({5, 4}), K = rng.randn({5, 4}), V = rng.randn({5, 2});
-  const Tensor<std::int64_t> order{3, 0, 4, 1, 2};
-  const auto shuffled = [&](const Tensor<double>& x) { return index_select(x, 0, order); };
-  const auto out = attention(Q, K, V).out;
-  book.expect("tokens in another order: the same outputs, in that order",
-              allclose(attention(shuffled(Q), shuffled(K), shuffled(V)).out, shuffled(out), 0, 1e-14));
-  const auto causal = [](const auto& q, const auto& k, const auto& v) {
-    return attention(q, k, v, {.causal = true}).out;
-  };
-  book.expect("a causal mask is an order",
-              !allclose(causal(shuffled(Q), shuffled(K), shuffled(V)), shuffled(causal(Q, K, V)), 0, 1e-2));
-}
-
-// 32 stores of 6 keys, each key one of 6 names, in random order; 6 queries a store, which ask for names and
-// may ask twice for the same. What should come back is the value of the key of that name.
+// 32 stores of 6 keys, which are 6 names in random order. Each store has 6 queries: each asks for a name, and
+// several may ask for the same one. The right answer is the value of the key with that name.
 struct Lookups {
   Tensor<double> asked, names, values, answers;
 };
@@ -47,7 +31,7 @@ Lookups lookups(NumpyRandom& rng, std::int64_t stores, std::int64_t n) {
   return {q, k, v, matmul(matmul(q, transpose(k, -2, -1)), v)};
 }
 
-// W_q and W_k by gradient descent; the loss of each step.
+// Learns W_q and W_k by gradient descent; returns the loss of each step.
 std::vector<double> train(const Lookups& data, int axis) {
   NumpyRandom rng(1);
   const std::int64_t n = data.names.size(-1), d_k = 8;
@@ -71,16 +55,16 @@ std::vector<double> train(const Lookups& data, int axis) {
 void right_and_wrong_axis(Book& book) {
   NumpyRandom rng(0);
   const Lookups data = lookups(rng, 32, 6);
-  const auto right = train(data, -1);  // each query shares 1 out among the keys
-  const auto wrong = train(data, -2);  // each key shares 1 out among the queries
-  fmt::print("step   over keys   over queries\n");
+  const auto right = train(data, -1);  // each query divides a weight of 1 among the keys
+  const auto wrong = train(data, -2);  // each key divides a weight of 1 among the queries
+  fmt::print("step  along keys  along queries\n");
   for (const std::size_t step : {0u, 10u, 50u, 100u, 200u})
     fmt::print("{:4} {:11.4f} {:14.4f}\n", step, right[step], wrong[step]);
 
   const auto steps = arange<double>(201).to_vector();
-  book.draw("wrong_axis", {{"softmax over keys", steps, right}, {"over queries", steps, wrong}});
-  book.expect("over the keys the lookup is learnt", right.back() < 0.05 * right.front());
-  book.expect("over the queries it is not", wrong.back() > 0.2 * wrong.front());
+  book.draw("wrong_axis", {{"softmax along keys", steps, right}, {"along queries", steps, wrong}});
+  book.expect("along the keys the lookup is learned", right.back() < 0.05 * right.front());
+  book.expect("along the queries it is not", wrong.back() > 0.2 * wrong.front());
 }
 
 }  // namespace
@@ -88,6 +72,5 @@ void right_and_wrong_axis(Book& book) {
 int main(int, char** argv) {
   Book book(argv[0], "Putting It All Together");
   right_and_wrong_axis(book);
-  no_order(book);
   return book.close();
 }

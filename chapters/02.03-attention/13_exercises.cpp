@@ -1,7 +1,6 @@
 // Exercises
 //
-// What the chapter's first four exercises ask about, computed. The fifth, temperature, has a program of its
-// own.
+// The numbers that the chapter's first four exercises ask for. The fifth, on temperature, has its own program.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -60,7 +59,7 @@ void the_scale(Book& book) {
   }
 }
 
-// 4. Why -inf, and what it does to a row that has nothing else.
+// 4. Why -inf, and what it does to a row without any other score.
 void minus_infinity(Book& book) {
   const Tensor<double> scores{2, 7, 1};
   const Tensor<bool> forbidden{false, true, false};

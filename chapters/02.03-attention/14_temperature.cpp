@@ -1,6 +1,6 @@
 // Exercise 5: temperature-controlled attention
 //
-// The listing of the NumPy section with one line more: the scaled scores over a temperature.
+// The listing of the NumPy section with one more line: the scaled scores are divided by a temperature.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -27,7 +27,7 @@ Attention<double> scaled_dot_product_attention(const Tensor<double>& Q, const Te
 
   auto scores = matmul(Q, K.T());  // (n_q, n_k)
   scores = scores / std::sqrt(d_k);
-  scores = scores / temperature;  // the line that is new
+  scores = scores / temperature;  // the new line
 
   if (mask) scores = where(*mask, scores, scalar(-inf));
 
@@ -75,7 +75,7 @@ int main(int, char** argv) {
 
   const auto at = [&](double t) { return scaled_dot_product_attention(Q, K, V, {}, t); };
   book.draw("temperature", weights_of_three_keys(0.05, 100, at));
-  // With values that are not spread evenly about the middle one, the output moves with the temperature too.
+  // If the values are not placed evenly about the middle one, the output changes with the temperature too.
   const Tensor<double> uneven{{10, 10}, {20, 20}, {60, 0}};
   fmt::print("\nvalues (10, 10), (20, 20), (60, 0):\n");
   for (const double t : {0.1, 1.0, 10.0, 100.0})

@@ -161,7 +161,7 @@ Claim& Claim::printed(const Numbers& ours) {
   const auto& figures = entry_.figures;
   if (figures.size() != ours.values.size()) {
     faults_.push_back(
-        fmt::format("the book prints {} figures, ours are {}", figures.size(), ours.values.size()));
+        fmt::format("the book prints {} numbers, ours are {}", figures.size(), ours.values.size()));
     return *this;
   }
   std::string row, unrounded;
@@ -230,7 +230,7 @@ Result Book::judge(const Claim& claim) {
   auto faults = claim.faults_;
   for (const auto& path : claim.missing()) faults.push_back(path + " was not recomputed");
   if (!claim.entry_.figures.empty() && !claim.figures_given_)
-    faults.push_back("the figures it prints were not compared");
+    faults.push_back("the numbers that it prints were not compared");
   if (claim.entry_.agrees != claim.right_)
     faults.push_back(fmt::format("the reference's own verdict is {}", !claim.entry_.agrees   ? "exact"
                                                                       : *claim.entry_.agrees ? "agree"

@@ -15,7 +15,7 @@ using tapehead::ValueError;
 
 Table::Table(std::vector<std::string> columns) : names_(std::move(columns)), columns_(names_.size()) {
   if (names_.empty())
-    throw ValueError("Table: no columns; name at least what the others are measured against");
+    throw ValueError("Table: no columns; name at least the first one, the x axis of the curves");
 }
 
 void Table::add_row(const std::vector<double>& row) {

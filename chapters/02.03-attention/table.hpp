@@ -6,8 +6,8 @@
 
 namespace chapter {
 
-/// Numbers that a program measures, a row at a time: to be printed as a table and drawn as curves. The first
-/// column is what the others are measured against.
+/// Numbers that a program measures, one row at a time, to be printed as a table and drawn as curves. The first
+/// column is the x axis of all curves.
 ///
 ///   Table table({"d_k", "no scale", "over √d_k"});
 ///   table.add(64, 63.2, 0.99);                                    // and so on
@@ -15,19 +15,19 @@ namespace chapter {
 ///   book.draw("variance", {table.curve("no scale"), table.curve("over √d_k")});
 class Table {
  public:
-  /// Throws ValueError where there is none.
+  /// Throws ValueError if there are no columns.
   explicit Table(std::vector<std::string> columns);
 
-  /// Throws ValueError where it is not a number a column.
+  /// Throws ValueError unless there is one number for each column.
   template <tapehead::Number... N>
   void add(N... row) {
     add_row({static_cast<double>(row)...});
   }
 
-  /// Each row in a format of fmt's, which ends the line too.
+  /// Prints each row in this format of fmt's, which also has to end the line.
   void print(const std::string& format) const;
 
-  /// Throws ValueError where there is no column of that name, as the next two do.
+  /// Throws ValueError if there is no column of that name, as the next two do.
   tapehead::Tensor<double> column(const std::string& name) const;
   tapehead::Series curve(const std::string& name, tapehead::Style style = tapehead::Style::line) const;
   /// The exponent p of the power law y = c x^p that fits the column best: the slope of log y against log x.

@@ -2,8 +2,8 @@
 CHECKS += tests/claims_test.sh tests/readme_test.sh
 
 .PHONY: book run
-# Results that an earlier run left for the report must not count in this one.
-book: $(SECTIONS) $(REPORT) ## the chapter's programs in order, then the report of the book's numbers
+# Results of an earlier run must not appear in this run's report.
+book: $(SECTIONS) $(REPORT) ## run the chapter's programs in order, then report on every number in the book's chapter
 	@if [ -z '$(SECTIONS)' ]; then echo '$(CHAPTER) has no programs'; exit 1; fi
 	@rm -f $(BUILD)/$(CHAPTER)/*.claims; failed=; for program in $(SECTIONS) $(REPORT); do \
 	  $$program || failed="$$failed $${program##*/}"; \
@@ -12,6 +12,6 @@ book: $(SECTIONS) $(REPORT) ## the chapter's programs in order, then the report 
 
 RUN := $(if $(S),$(filter $(BUILD)/$(CHAPTER)/$(S)_% $(BUILD)/$(CHAPTER)/0$(S)_% $(BUILD)/$(CHAPTER)/$(S),\
   $(SECTIONS) $(REPORT)))
-run: $(RUN) ## one program of the chapter: S=03 (or S=report); ARGS= for it
+run: $(RUN) ## run one program of the chapter: S=03 (or S=report), with ARGS=
 	@if [ -z '$(RUN)' ]; then echo 'make run S=..., one of: $(notdir $(SECTIONS) $(REPORT))'; exit 1; fi
 	@$(RUN) $(ARGS)

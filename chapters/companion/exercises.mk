@@ -1,5 +1,5 @@
-# The exercises of every chapter with a folder exercises/: `make exercise` and its kin, for $(CHAPTER). Answers are
-# the reader's own and live in exercises/ at the top; those of chapters other than 2.3 in a folder below it.
+# The exercises of every chapter with a folder exercises/: `make exercise` and the related targets, for $(CHAPTER). Answers
+# belong to the reader and are in exercises/ at the top; those of chapters other than 2.3 in a folder below it.
 EXERCISE_SHARED := chapters/companion/exercises
 EXERCISE_CHAPTERS := $(notdir $(patsubst %/exercises/exercises.txt,%,$(wildcard chapters/*/exercises/exercises.txt)))
 EXERCISE_CHAPTER = $(notdir $(CHAPTER))
@@ -12,19 +12,19 @@ EXERCISE = EX='$(EX)' SEED='$(SEED)' ANSWERS='exercises$(patsubst %,/%,$(filter-
 CHECKS += $(EXERCISE_SHARED)/self_test.sh
 
 .PHONY: exercise exercises hint solution watch
-exercise: exercise-checks ## check the next open exercise (EX=5: that one; STRICT=1: fail unless it is solved)
+exercise: exercise-checks ## check the next open exercise, or EX=5 (STRICT=1: fail unless it is solved)
 	@$(EXERCISE) check || [ -z '$(STRICT)' ]
 
-exercises: exercise-checks ## all exercises and how far you are
+exercises: exercise-checks ## list all exercises and your progress
 	@$(EXERCISE) list
 
-hint: ## the next hint for it, one at a time (EX=5)
+hint: ## show the next hint for an exercise, one at a time (EX=5)
 	@$(EXERCISE) hint
 
-solution: ## a solution with its reasoning (EX=5)
+solution: ## show a solution with its reasoning (EX=5)
 	@$(EXERCISE) solution
 
-watch: exercise-checks ## check it whenever you save (EX=5)
+watch: exercise-checks ## check an exercise each time you save it (EX=5)
 	@$(EXERCISE) watch
 
 # exercise_objects CHAPTER: what is linked to an answer, for all exercises of a chapter

@@ -130,8 +130,10 @@ void draw_series(Canvas& canvas, const Frame& f, const PlotOptions& o, const Axi
 std::string plot_svg(std::vector<Series> series, const PlotOptions& o) {
   check_size("plot_svg", o);
   Range xs, ys;
+  double margin = 0.05;
   for (auto& s : series) {
     for (std::size_t k = s.x.empty() ? 0 : s.y.size(); k < s.y.size(); ++k) s.x.push_back(static_cast<double>(k));
+    if (!s.labels.empty()) margin = 0.12;  // for the labels above and beside the points
     require<ValueError>(s.x.size() == s.y.size() && (s.labels.empty() || s.labels.size() == s.x.size()),
                         "plot_svg: \"{}\" has {} x, {} y and {} labels; there must be as many y as x, and as "
                         "many labels or none",
@@ -139,9 +141,9 @@ std::string plot_svg(std::vector<Series> series, const PlotOptions& o) {
     for (std::size_t k = 0; k < s.x.size(); ++k)
       if (shows(o, s, k)) xs.add(s.x[k]), ys.add(s.y[k]);
   }
-  const Frame f(series, o, Axis(o.y_scale, ys.low, ys.high, 0, 1, 0.05));
-  const Axis x(o.x_scale, xs.low, xs.high, f.left, f.right, 0.04);
-  const Axis y(o.y_scale, ys.low, ys.high, f.bottom, f.top, 0.05);
+  const Frame f(series, o, Axis(o.y_scale, ys.low, ys.high, 0, 1, margin));
+  const Axis x(o.x_scale, xs.low, xs.high, f.left, f.right, margin - 0.01);
+  const Axis y(o.y_scale, ys.low, ys.high, f.bottom, f.top, margin);
   Canvas canvas(f.width, o.height, o.title, alternative(o, "A plot", series));
   draw_axes(canvas, f, o, y, &x);
   canvas.rect(f.left, f.top, f.right - f.left, f.bottom - f.top, "class='frame'");
@@ -206,7 +208,7 @@ std::string bars_svg(const std::vector<std::string>& names, const std::vector<Se
     for (std::size_t i = 0; i < series.size(); ++i) {
       const double v = series[i].y[g], end = std::isfinite(v) ? y.at(v) : zero;
       const double x = left + bar * static_cast<double>(i);
-      const std::string text = value_text(v, 2);
+      const std::string text = value_texts(series[i].y, 2)[g];
       canvas.rect(x, std::min(end, zero), bar * 0.94, std::abs(end - zero), "class='" + colour(i, "fill") + "'");
       if (pixels(text) < bar + 8) canvas.text({x + bar * 0.47, v < 0 ? end + 13 : end - 4}, text, "mid small");
     }

@@ -46,21 +46,17 @@ std::string escaped(const std::string& text) {
 }
 
 constexpr const char* style = R"(<style>
-.th{font-family:system-ui,sans-serif;font-size:12px}.th .small{font-size:11px}
-.th .title{font-size:14px;font-weight:600}
-.th .mid{text-anchor:middle}.th .end{text-anchor:end}.th rect{shape-rendering:crispEdges}
-.th .stroke{stroke:currentColor;fill:none;stroke-width:2;stroke-linejoin:round}.th .fill{fill:currentColor}
-.th .area{stroke:currentColor;fill:currentColor;stroke-width:2;fill-opacity:.15}
-.th .dashed{stroke-dasharray:6 4}.th .dotted{stroke-dasharray:2 3}
-.th text{fill:#1f2328}.th .soft{fill:#59636e}.th .ground{fill:#fff}
-.th .off{fill:#e6eaef}.th .on{fill:#0969da}
+.th{font-family:system-ui,sans-serif;font-size:12px}.th .small{font-size:11px}.th .title{font-size:14px;font-weight:600}
+.th .mid{text-anchor:middle}.th .end{text-anchor:end}.th rect{shape-rendering:crispEdges}.th .fill{fill:currentColor}
+.th .stroke{stroke:currentColor;fill:none;stroke-width:2;stroke-linejoin:round}.th .dashed{stroke-dasharray:6 4}
+.th .area{stroke:currentColor;fill:currentColor;stroke-width:2;fill-opacity:.15}.th .dotted{stroke-dasharray:2 3}
+.th text{fill:#1f2328}.th .soft{fill:#59636e}.th .ground{fill:#fff}.th .off{fill:#e6eaef}.th .on{fill:#0969da}
 .th .grid{stroke:#d1d9e0}.th .frame{stroke:#818b98;fill:none}.th .white{fill:#fff}.th .black{fill:#000}
 .th .c0{color:#0969da}.th .c1{color:#bc4c00}.th .c2{color:#1a7f37}
 .th .c3{color:#8250df}.th .c4{color:#bf3989}.th .c5{color:#7d6500}
 @media(prefers-color-scheme:dark){
-.th text{fill:#f0f6fc}.th .soft{fill:#9198a1}.th .ground{fill:#0d1117}
-.th .off{fill:#2a313c}.th .on{fill:#4493f8}
-.th .grid{stroke:#2f3742}.th .frame{stroke:#656c76;fill:none}.th .white{fill:#fff}.th .black{fill:#000}
+.th text{fill:#f0f6fc}.th .soft{fill:#9198a1}.th .ground{fill:#0d1117}.th .off{fill:#2a313c}.th .on{fill:#4493f8}
+.th .grid{stroke:#2f3742}.th .frame{stroke:#656c76}.th .white{fill:#fff}.th .black{fill:#000}
 .th .c0{color:#4493f8}.th .c1{color:#f0883e}.th .c2{color:#3fb950}
 .th .c3{color:#ab7df8}.th .c4{color:#f778ba}.th .c5{color:#d4b83f}
 }
@@ -75,8 +71,7 @@ std::string short_number(double v, int digits) {
   return text.substr(0, e + 1) + std::to_string(std::stoi(text.substr(e + 1)));
 }
 
-std::string power_label(double v, int base, double exponent) {
-  if (v >= 1e-3 && v < 1e5) return short_number(v, 10);
+std::string power_label(int base, double exponent) {
   static const char* const digits[] = {"⁰", "¹", "²", "³", "⁴", "⁵", "⁶", "⁷", "⁸", "⁹"};
   std::string label = std::to_string(base) + (exponent < 0 ? "⁻" : "");
   for (const char c : fmt::format("{:.0f}", std::abs(exponent))) label += digits[c - '0'];
@@ -85,12 +80,18 @@ std::string power_label(double v, int base, double exponent) {
 
 }  // namespace
 
-std::string value_text(double v, int precision) {
-  if (!std::isfinite(v)) return v != v ? "nan" : v < 0 ? "-inf" : "inf";
-  if (std::abs(v) >= 1e5) return fmt::format("{:.1e}", nudged(v));
-  const std::string text = fmt::format("{:.{}f}", nudged(v), precision);
-  const bool lost = v != 0 && text.find_first_of("123456789") == std::string::npos;
-  return lost ? fmt::format("{:.0e}", nudged(v)) : text;
+std::vector<std::string> value_texts(const std::vector<double>& values, int precision) {
+  double largest = 0;
+  for (const double v : values)
+    if (std::isfinite(v)) largest = std::max(largest, std::abs(v));
+  const bool fixed = largest == 0 || (largest < 1e5 && largest >= std::pow(10, -precision) / 2);
+  std::vector<std::string> texts;
+  for (const double v : values)
+    texts.push_back(v == 0   ? "0"
+                    : v != v ? "nan"
+                    : fixed  ? fmt::format("{:.{}f}", nudged(v), precision)
+                             : fmt::format("{:.1e}", nudged(v)));
+  return texts;
 }
 
 std::string readable(const std::string& text) {
@@ -187,8 +188,9 @@ void Axis::mark_powers() {
   const double first = std::ceil(low_ - 1e-6), last = std::floor(high_ + 1e-6);
   double step = 1;
   for (int i = 0; (last - first) / step > (base == 2 ? 11 : 8); ++i) step *= i % 3 == 1 ? 2.5 : 2;
+  const bool plain = value(first) >= 1e-3 && value(last) < 1e5;
   for (double k = std::ceil(first / step) * step; k <= last; k += step)
-    ticks_.push_back({value(k), power_label(value(k), base, k)});
+    ticks_.push_back({value(k), plain ? short_number(value(k), 10) : power_label(base, k)});
 }
 
 double Axis::widest_label() const {

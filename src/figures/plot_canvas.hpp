@@ -12,8 +12,9 @@ namespace tapehead::figure {
 
 using Point = std::pair<double, double>;
 
-/// v with so many decimals; "1e-09" where those would show 0 for what is not, and "1.2e+05" for what is long.
-std::string value_text(double v, int precision);
+/// The values of one picture, all in one format: with `precision` decimals, or as "1.2e-09" if the largest would be
+/// printed as 0 or is 100,000 or more. 0 itself is "0", so that "0.00" is small but not 0.
+std::vector<std::string> value_texts(const std::vector<double>& values, int precision);
 /// Labels come from anywhere: line breaks and broken characters (part of a token) become U+FFFD.
 std::string readable(const std::string& text);
 /// The width of a text in characters, and of the longest of several.

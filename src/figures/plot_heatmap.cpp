@@ -23,11 +23,14 @@ struct Rgb {
   int r, g, b;
 };
 
-// Indigo, blue, teal, green, yellow: chosen in OKLCH so that the lightness grows by equal steps, and the
-// distance between colours too. Equal differences of value look equal, also in grey.
-Rgb colour_at(double t) {
-  static constexpr std::uint32_t stops[] = {0x281c4c, 0x2b3278, 0x00529a, 0x04749a, 0x0894a1,
-                                            0x08b6a0, 0x51d587, 0xb9e47c, 0xfff19b};
+// Both scales were chosen in OKLCH. Sequential: indigo, blue, teal, green, yellow, with equal steps of lightness, so
+// that equal differences of value look equal, also in grey. Diverging, for values of both signs: blue below 0, nearly
+// white at 0, orange above it, and as dark on one side as on the other.
+Rgb colour_at(double t, bool diverging) {
+  static constexpr std::uint32_t scales[2][9] = {
+      {0x281c4c, 0x2b3278, 0x00529a, 0x04749a, 0x0894a1, 0x08b6a0, 0x51d587, 0xb9e47c, 0xfff19b},
+      {0x004b98, 0x2d74ca, 0x6ea1e2, 0xb1cdf2, 0xf5f5f5, 0xedbfab, 0xd78863, 0xb95115, 0x813000}};
+  const auto& stops = scales[diverging];
   const double s = t * 8;
   const int i = std::min(static_cast<int>(s), 7);
   const auto mix = [&](int shift) {
@@ -51,7 +54,7 @@ struct Matrix {
   std::vector<double> values;
   std::vector<std::string> texts;  // as they stand in the cells
   double low, high;                // the ends of the colour scale
-  bool mask;
+  bool mask, diverging = false;
 
   std::size_t index(std::int64_t i, std::int64_t j) const { return static_cast<std::size_t>(i * cols + j); }
   // Where a value lies on the colour scale, from 0 to 1.
@@ -59,6 +62,7 @@ struct Matrix {
     const double half = high / 2 - low / 2;  // the whole may overflow
     return half > 0 ? std::clamp((v / 2 - low / 2) / half, 0.0, 1.0) : 0.5;
   }
+  Rgb colour(double v) const { return std::isfinite(v) ? colour_at(place(v), diverging) : Rgb{128, 128, 128}; }
 };
 
 // Throws where there is no figure of this shape.
@@ -86,6 +90,8 @@ void set_scale(const char* op, Matrix& m, const HeatmapOptions& o) {
   if (!o.low) m.low = std::min(m.low, m.high);
   require<ValueError>(std::isfinite(m.low) && std::isfinite(m.high) && m.low <= m.high,
                       "{}: colours from low = {} to high = {}; low must be the smaller one", op, m.low, m.high);
+  m.diverging = m.low < 0 && m.high > 0;
+  if (m.diverging) m.high = std::max(m.high, -m.low), m.low = -m.high;
 }
 
 template <class T> Matrix read(const char* op, const Tensor<T>& x, const HeatmapOptions& o) {
@@ -94,9 +100,9 @@ template <class T> Matrix read(const char* op, const Tensor<T>& x, const Heatmap
   check(op, m, o);
   for (const T element : x.to_vector()) {
     m.values.push_back(static_cast<double>(element));
-    m.texts.push_back(std::is_integral_v<T> ? std::to_string(static_cast<std::int64_t>(element))
-                                            : value_text(m.values.back(), o.precision));
+    if (std::is_integral_v<T>) m.texts.push_back(std::to_string(static_cast<std::int64_t>(element)));
   }
+  if (!std::is_integral_v<T>) m.texts = value_texts(m.values, o.precision);
   set_scale(op, m, o);
   return m;
 }
@@ -106,7 +112,9 @@ template <class T> Matrix read(const char* op, const Tensor<T>& x, const Heatmap
 // Where the cells lie: labels above and to the left of them, `right` pixels for the scale or legend.
 struct Layout {
   Layout(const Matrix& m, const HeatmapOptions& o, double cell_width, double cell_height, double right, double least)
-      : cell_w(cell_width), cell_h(cell_height), slanted(widest(o.column_labels) > cell_width - 4) {
+      : cell_w(cell_width), cell_h(cell_height) {
+    // Labels that are wider than a column are slanted, unless only every tenth column has one.
+    slanted = widest(o.column_labels) > cell_w - 4 && (o.column_labels.size() < 2 || !o.column_labels[1].empty());
     const double names = widest(o.column_labels), across = static_cast<double>(m.cols) * cell_w;
     left = 16 + (o.row_axis.empty() ? 0 : 20) + widest(o.row_labels) + (o.row_labels.empty() ? 0 : 6);
     top = 16 + (o.title.empty() ? 0 : 22) + (o.column_axis.empty() ? 0 : 18);
@@ -119,7 +127,7 @@ struct Layout {
   double x(std::int64_t j) const { return left + cell_w * static_cast<double>(j); }
   double y(std::int64_t i) const { return top + cell_h * static_cast<double>(i); }
   double cell_w, cell_h;
-  bool slanted;  // column labels that are wider than a column
+  bool slanted;
   double left, top, grid_w, grid_h, width, height;
 };
 
@@ -133,13 +141,21 @@ void draw_labels(Canvas& canvas, const Layout& at, const HeatmapOptions& o) {
   if (!o.row_axis.empty()) canvas.text({20, at.top + at.grid_h / 2}, o.row_axis, "mid soft", -90);
 }
 
+// An axis that has a name and no labels is numbered.
+void number(std::vector<std::string>& labels, const std::string& axis, std::int64_t n) {
+  const std::int64_t step = n <= 24 ? 1 : n <= 200 ? 10 : 100;
+  for (std::int64_t i = 0, all = axis.empty() || !labels.empty() ? 0 : n; i < all; ++i)
+    labels.push_back(i % step == 0 ? std::to_string(i) : "");
+}
+
 std::string fill(const Rgb& c) { return fmt::format("fill='#{:02x}{:02x}{:02x}'", c.r, c.g, c.b); }
 
 void draw_scale(Canvas& canvas, const Layout& at, const Matrix& m, const Axis& axis, double height) {
   const double x = at.left + at.grid_w + 16;
   const bool constant = !(m.low < m.high);
   for (int i = 0; i < 60; ++i)
-    canvas.rect(x, at.top + height * i / 60, 12, height / 60, fill(colour_at(constant ? 0.5 : (59.5 - i) / 60)));
+    canvas.rect(x, at.top + height * i / 60, 12, height / 60,
+                fill(colour_at(constant ? 0.5 : (59.5 - i) / 60, m.diverging)));
   if (constant) return canvas.text({x + 18, at.top + height / 2 + 4}, fmt::format("{:.6g}", m.low));
   for (const auto& tick : axis.ticks()) {
     canvas.line({x + 12, axis.at(tick.value)}, {x + 15, axis.at(tick.value)}, "frame");
@@ -152,7 +168,7 @@ void draw_cells(Canvas& canvas, const Layout& at, const Matrix& m, bool numbers)
   for (std::int64_t i = 0; i < m.rows; ++i)
     for (std::int64_t j = 0; j < m.cols; ++j) {
       const double v = m.values[m.index(i, j)];
-      const Rgb colour = std::isfinite(v) ? colour_at(m.place(v)) : Rgb{};
+      const Rgb colour = m.colour(v);
       const bool grey = m.mask ? v == 0 : !std::isfinite(v);
       canvas.rect(at.x(j) + gap, at.y(i) + gap, at.cell_w - 2 * gap, at.cell_h - 2 * gap,
                   grey     ? "class='off'"
@@ -176,7 +192,8 @@ void draw_mask_legend(Canvas& canvas, const Layout& at) {
   canvas.text({x + 18, at.top + 34}, "hidden");
 }
 
-std::string svg(const Matrix& m, const HeatmapOptions& o) {
+std::string svg(const Matrix& m, HeatmapOptions o) {
+  number(o.row_labels, o.row_axis, m.rows), number(o.column_labels, o.column_axis, m.cols);
   const bool mask = m.mask;
   const bool numbers = o.numbers && !mask && m.rows <= 24 && m.cols <= 24;
   const auto most = static_cast<double>(std::max({m.rows, m.cols, std::int64_t{1}}));
@@ -250,7 +267,7 @@ std::string text(Matrix m, const HeatmapOptions& o, Colour colour) {
     for (std::int64_t j = 0; j < m.cols; ++j) {
       const double v = m.values[m.index(i, j)];
       const std::string cell = gap + padded(m.texts[m.index(i, j)], width) + (colours || j + 1 < m.cols ? gap : "");
-      out += colours ? coloured(cell, std::isfinite(v) ? colour_at(m.place(v)) : Rgb{128, 128, 128}) : cell;
+      out += colours ? coloured(cell, m.colour(v)) : cell;
     }
     out += "\n";
   }

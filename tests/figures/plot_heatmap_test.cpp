@@ -44,20 +44,55 @@ TEST_CASE("plot: a heat map has its labels, numbers, scale and words") {
                                           .column_axis = "key",
                                           .row_labels = {"the", "cat"},
                                           .column_labels = {"der", "Kater"}}));
-  CHECK(svg.texts() == std::vector<std::string>{"Weights", "the", "cat", "der", "Kater", "key", "query", "1.00", "0.00",
+  CHECK(svg.texts() == std::vector<std::string>{"Weights", "the", "cat", "der", "Kater", "key", "query", "1.00", "0",
                                                 "0.25", "0.75", "0", "0.2", "0.4", "0.6", "0.8", "1"});
   CHECK(svg.elements.at(1).text == "Weights"sv);
   CHECK(svg.elements.at(2).text == "2 by 2 matrix; values from 0 to 1"sv);
   CHECK(checked(heatmap_svg(A, {.description = "Row 2 blends"})).elements.at(2).text == "Row 2 blends"sv);
 }
 
-TEST_CASE("plot: a heat map's numbers: what is not finite has its name, and nothing shows 0 that is not 0") {
-  const Svg svg = checked(heatmap_svg(row({NaN, inf, -inf, 1e-9, -0.001, 0.005, 123456, -2})));
-  for (const char* text : {"nan", "inf", "-inf", "1e-09", "-1e-03", "0.01", "1.2e+05", "-2.00"}) CHECK(svg.says(text));
+TEST_CASE("plot: a heat map's numbers have one format, and only 0 is shown as 0") {
+  const auto cells = [](const std::vector<double>& values) {
+    const auto texts = checked(heatmap_svg(row(values))).texts();
+    return std::vector<std::string>(texts.begin(), texts.begin() + static_cast<std::ptrdiff_t>(values.size()));
+  };
+  using Texts = std::vector<std::string>;
+  CHECK(cells({0.5, -2, 1e-9, -0.001, 0, -0.0, 0.005}) == Texts{"0.50", "-2.00", "0.00", "-0.00", "0", "0", "0.01"});
+  CHECK(cells({NaN, -NaN, inf, -inf, 1}) == Texts{"nan", "nan", "inf", "-inf", "1.00"});
+  CHECK(cells({1e-9, -0.001, 0}) == Texts{"1.0e-09", "-1.0e-03", "0"});
+  CHECK(cells({123456, -0.5, 0}) == Texts{"1.2e+05", "-5.0e-01", "0"});
   CHECK(checked(heatmap_svg(row({0.126}), {.precision = 3})).says("0.126"));
   CHECK(checked(heatmap_svg(Tensor<std::int64_t>{{123456789}})).says("123456789"));
   CHECK(!checked(heatmap_svg(row({0.5}), {.numbers = false})).says("0.50"));
   CHECK(!checked(heatmap_svg(full<float>({25, 1}, 0.5f))).says("0.50"));
+}
+
+TEST_CASE("plot: an axis that has a name and no labels is numbered") {
+  const auto texts = [](std::int64_t rows, const HeatmapOptions& o) {
+    return checked(heatmap_svg(tril(ones<bool>({rows, 3})), o)).texts();
+  };
+  CHECK(texts(2, {.row_axis = "query", .column_axis = "key"}) ==
+        std::vector<std::string>{"0", "1", "0", "1", "2", "key", "query", "may attend", "hidden"});
+  CHECK(texts(2, {.row_axis = "query", .row_labels = {"a", "b"}}) ==
+        std::vector<std::string>{"a", "b", "query", "may attend", "hidden"});
+  CHECK(texts(2, {}) == std::vector<std::string>{"may attend", "hidden"});
+  const Svg many = checked(heatmap_svg(tril(ones<bool>({100, 100})), {.row_axis = "query", .column_axis = "key"}));
+  for (const auto& e : many.named("text"))
+    if (e.text == "90") CHECK(e.attributes.count("transform") == 0);
+  for (const char* text : {"0", "10", "90"}) CHECK(many.says(text));
+  CHECK(!many.says("5"));
+}
+
+TEST_CASE("plot: values of both signs have colours that are white at 0 and as dark on either side") {
+  const auto colours = cell_colours(checked(heatmap_svg(row({-2, -1, 0, 1, 2}))), 5);
+  CHECK(colours[2] == std::vector<double>{245 / 255.0, 245 / 255.0, 245 / 255.0});
+  for (const std::size_t i : {0u, 1u}) CHECK(std::abs(luminance(colours[i]) - luminance(colours[4 - i])) < 0.04);
+  CHECK(colours[0][2] > colours[0][0]);  // blue below
+  CHECK(colours[4][0] > colours[4][2]);  // orange above
+  // Symmetric, whatever the ends are: -1 has half of the colour of -2.
+  CHECK(cell_colours(checked(heatmap_svg(row({-1, 2}))), 2) == std::vector{colours[1], colours[4]});
+  CHECK(cell_colours(checked(heatmap_svg(row({0}), {.low = -1, .high = 4})), 1)[0] == colours[2]);
+  CHECK(cell_colours(checked(heatmap_svg(row({0, 1}))), 2)[0] != colours[2]);
 }
 
 TEST_CASE("plot: the colour scale rises evenly in lightness, and the numbers can be read on it") {
@@ -163,11 +198,11 @@ TEST_CASE("plot: a matrix in the terminal") {
   CHECK(heatmap_text(A, o, Colour::never) ==
         "Weights\n"
         "         a  longer\n"
-        "the   1.00    0.00\n"
+        "the   1.00       0\n"
         "  →   0.25     nan\n"sv);
   const std::string coloured = heatmap_text(Tensor<double>{{0, 1, NaN}}, {}, Colour::always);
   CHECK(coloured ==
-        "\x1b[48;2;40;28;76m\x1b[38;2;255;255;255m 0.00 \x1b[0m"
+        "\x1b[48;2;40;28;76m\x1b[38;2;255;255;255m    0 \x1b[0m"
         "\x1b[48;2;255;241;155m\x1b[38;2;0;0;0m 1.00 \x1b[0m"
         "\x1b[48;2;128;128;128m\x1b[38;2;0;0;0m  nan \x1b[0m\n"sv);
   setenv("NO_COLOR", "1", 1);
@@ -189,7 +224,7 @@ TEST_CASE("plot: without numbers a matrix in the terminal has cells of one chara
         "\x1b[48;2;128;128;128m\x1b[38;2;0;0;0m?\x1b[0m\n"sv);
   CHECK(heatmap_text(tril(ones<bool>({3, 3})), no, Colour::never) == "█  \n██ \n███\n"sv);
   CHECK(heatmap_text(ones<bool>({1, 2}), no, Colour::never) == "██\n"sv);
-  CHECK(heatmap_text(Tensor<std::int64_t>{-1, 3}, no, Colour::never) == " █\n"sv);
+  CHECK(heatmap_text(Tensor<std::int64_t>{-1, 3}, no, Colour::never) == "░█\n"sv);
   CHECK(heatmap_text(Tensor<double>{inf, -inf}, no, Colour::never) == "??\n"sv);
   CHECK(heatmap_text(full<float>({2, 2}, 7), no, Colour::never) == "▒▒\n▒▒\n"sv);
   CHECK(heatmap_text(zeros<float>({2, 0}), no, Colour::never) == "\n\n[]\n"sv);

@@ -58,8 +58,9 @@ TEST_CASE("plot: ticks") {
   CHECK(ticks(1000000.5, 1000001, Scale::linear) ==
         Texts{"1000000.5", "1000000.6", "1000000.7", "1000000.8", "1000000.9", "1000001"});
   CHECK(ticks(7, 7, Scale::linear) == Texts{"4", "6", "8", "10"});
-  CHECK(ticks(0.01, 1e6, Scale::log10) == Texts{"0.01", "0.1", "1", "10", "100", "1000", "10000", "10⁵", "10⁶"});
-  CHECK(ticks(1e-300, 1e300, Scale::log10) == Texts{"10⁻³⁰⁰", "10⁻²⁰⁰", "10⁻¹⁰⁰", "1", "10¹⁰⁰", "10²⁰⁰", "10³⁰⁰"});
+  CHECK(ticks(0.01, 1e6, Scale::log10) == Texts{"10⁻²", "10⁻¹", "10⁰", "10¹", "10²", "10³", "10⁴", "10⁵", "10⁶"});
+  CHECK(ticks(0.01, 1e4, Scale::log10) == Texts{"0.01", "0.1", "1", "10", "100", "1000", "10000"});
+  CHECK(ticks(1e-300, 1e300, Scale::log10) == Texts{"10⁻³⁰⁰", "10⁻²⁰⁰", "10⁻¹⁰⁰", "10⁰", "10¹⁰⁰", "10²⁰⁰", "10³⁰⁰"});
   CHECK(ticks(1, 1024, Scale::log2) == Texts{"1", "2", "4", "8", "16", "32", "64", "128", "256", "512", "1024"});
   CHECK(ticks(2, 9, Scale::log10) == Texts{"2", "4", "6", "8"});  // no two powers: as on a linear axis
 }
@@ -116,10 +117,24 @@ TEST_CASE("plot: the convex hull") {
   CHECK(hull({0, NaN, 1, 0}, {0, 0, 0, 1}) == Corners{{0, 0}, {1, 0}, {0, 1}});
 }
 
+TEST_CASE("plot: points with labels keep away from the frame") {
+  const auto gap = [](const std::vector<std::string>& labels) {
+    const Svg svg = checked(plot_svg({{"p", {0, 1}, {1, 0}, Style::points, labels}}));
+    double frame_top = 0, frame_height = 1, top = 1e9;
+    for (const auto& e : svg.named("rect"))
+      if (e.attributes.at("class") == "frame") frame_top = e.number("y"), frame_height = e.number("height");
+    for (const auto& e : svg.named("circle"))
+      if (e.number("cx") < 500) top = std::min(top, e.number("cy"));
+    return (top - frame_top) / frame_height;
+  };
+  CHECK(gap({}) < 0.05);
+  CHECK(gap({"a", "b"}) > 0.09);
+}
+
 TEST_CASE("plot: bars start at 0") {
   const Svg svg = checked(
       bars_svg({"value path", "query path"}, {{.name = "uniform", .y = {2, -1}}, {.name = "one-hot", .y = {NaN, 0}}}));
-  for (const char* text : {"value path", "query path", "uniform", "one-hot", "2.00", "-1.00", "nan", "0.00"})
+  for (const char* text : {"value path", "query path", "uniform", "one-hot", "2.00", "-1.00", "nan", "0"})
     CHECK(svg.says(text));
   std::vector<Tag> bars;
   for (const auto& e : svg.named("rect"))

@@ -153,6 +153,10 @@ def chapter(data):
         agrees = {None: "", True: "true", False: "false"}[e["agrees"]]
         rows.append([e["id"], e["section"], e["kind"], e["source"], says.get("text", ""), " ".join(says.get("values", [])),
                      says.get("decimals", ""), agrees, types.get(e["id"], ""), e["note"] or ""])
+    # Found after the reference was made. It has no exact values: the program computes both masks.
+    rows.append(["padding_zeroes_scores", "Causal & Padding Masks: Same Machinery, Different Information Flow", "prose", "seed",
+                 "A padding mask zeroes out every score whose key is a pad token", "", "", "false", "statement",
+                 "a score of 0 is an ordinary score; the mask sets it to -inf, and the weight becomes 0 (exercise 4 (a) says why)"])
     return named, ["id", "section", "kind", "source", "text", "values", "decimals", "agrees", "erratum", "note"], rows
 
 

@@ -18,18 +18,21 @@ struct HeatmapOptions {
   std::string description{};  ///< an SVG's text alternative; where it is empty, a sentence about size and range
   std::string row_axis{};     ///< the name of the row axis: "query"
   std::string column_axis{};
-  std::vector<std::string> row_labels{};  ///< none, or one a row
+  std::vector<std::string> row_labels{};  ///< one for each row; where there are none, an SVG numbers a named axis
   std::vector<std::string> column_labels{};
-  int precision = 2;             ///< digits after the point in a cell of float or double
-  std::optional<double> low{};   ///< the value of the darkest colour; the smallest value where it is not given
-  std::optional<double> high{};  ///< the value of the lightest colour; a mask has neither
+  /// Digits after the point in a cell of float or double. All cells have one format, with an exponent if the largest
+  /// value needs it. 0 itself is shown as "0": a cell with "0.00" is small, but not 0.
+  int precision = 2;
+  std::optional<double> low{};   ///< the value at the low end of the colours; where it is not given, the smallest one
+  std::optional<double> high{};  ///< the value at the high end; a mask has neither
   /// Numbers in the cells. An SVG omits them in a mask, and beyond 24 rows or columns. Without numbers, a cell in
   /// the terminal is one character wide: a colour, or a shade where there is no colour.
   bool numbers = true;
 };
 
-/// A matrix as coloured cells: higher values are lighter; NaN and infinities are grey. A bool tensor is a mask:
-/// its cells are filled where it is true. Rank 1 is one row, rank 0 one cell. Throws ShapeError on more than
+/// A matrix as coloured cells: higher values are lighter. If there are values of both signs, colours run from blue
+/// through white at 0 to orange, as far on one side as on the other. NaN and infinities are grey. A bool tensor is a
+/// mask: its cells are filled where it is true. Rank 1 is one row, rank 0 one cell. Throws ShapeError on more than
 /// two axes; ValueError where the labels are not as many as the rows or columns, where low > high, and beyond
 /// 65,536 cells.
 template <class T> std::string heatmap_svg(const Tensor<T>& x, const HeatmapOptions& options = {});

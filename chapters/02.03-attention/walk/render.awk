@@ -1,4 +1,4 @@
-# Prints README.md as it should be: what stands between its marks is taken anew from the section programs.
+# Prints README.md as it should be: everything that has a mark is replaced by what the section programs give now.
 #
 #   awk -v chapter=DIR -v outputs=DIR [-v changed=DIR] [-v after=DIR] [-v samples=1] -f render.awk README.md
 #
@@ -9,14 +9,14 @@
 #   <!-- code NN: `a` to `b` -->       lines of the program
 #   <!-- body NN: `a` -->              the indented lines after the first with a in it: what a function does
 #   <!-- output NN: `a` to `b` -->     lines that it printed (outputs/NN.txt)
-#   <!-- sample NN: `a` to `b` -->     the same, for timings: other numbers do not count, unless samples is set
-#   <!-- change NN: `old` to `new` -->    a line of the program, and what to make of it
-#   <!-- after: `a` to `b` -->         lines that it prints after the changes above. The K-th changed program goes to
-#                                      changed/K_NN.cpp, and what it printed is in after/K.txt; without `after`, the
+#   <!-- sample NN: `a` to `b` -->     the same for timings, which may differ: the old ones stay, unless samples is set
+#   <!-- change NN: `old` to `new` -->    a line of the program before and after a change
+#   <!-- after: `a` to `b` -->         lines printed after the changes above. The K-th changed program is written to
+#                                      changed/K_NN.cpp, and its output is in after/K.txt; without `after`, the
 #                                      block stays
 #
 # In a line, <!-- value NN: i of `a` -->number<!-- --> is the i-th word of the first line with a in it. And
-# ![...](figures/NAME.svg) gets the drawing's own description for those who do not see it.
+# ![...](figures/NAME.svg) gets the drawing's own description as its alternative text.
 
 function fail(what) {
   print FILENAME ":" FNR ": " what >"/dev/stderr"
@@ -78,7 +78,7 @@ function dedented(path, first, last,    i, spaces, least, text) {
   return text
 }
 
-# ---- what marks ask for
+# ---- one function for each kind of mark
 
 function replaced(line, old, new,    at) {
   at = index(line, old)
@@ -116,7 +116,7 @@ function write_changed(    path, i, j, line, to) {
   close(to)
 }
 
-# After the changes above. What is there stays where the changed program was not run.
+# The output after the changes above. The block stays as it is if the changed program was not run.
 function outcome(a, b, now,    path, line) {
   if (!n_edits) fail("no change before this")
   if (!run) {

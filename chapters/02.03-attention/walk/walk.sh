@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# The chapter's pages against its programs, from the top folder, with the programs built.
+# Compares the chapter's pages with its programs. Runs in the top folder, with the programs built.
 #
-#   walk.sh            do README.md, ERRATA.md and figures/ say what the programs print and draw?
-#   walk.sh write      make them say it (make docs). Timings stay as they are, unless SAMPLES=1
+#   walk.sh            checks that README.md, ERRATA.md and figures/ show what the programs print and draw
+#   walk.sh write      writes them (make docs); timings are not changed, unless SAMPLES=1
 #
-# With PROMPTS=1 each "change this" of README is carried out as well: the line changed, the program compiled and run.
+# With PROMPTS=1 each "Try it" of README is carried out as well: the line is changed, the program compiled and run.
 set -u
 chapter=chapters/02.03-attention
 built=$BUILD/$chapter
@@ -12,7 +12,7 @@ source tests/judge.sh
 mkdir "$scratch/outputs" "$scratch/changed" "$scratch/after"
 export NO_COLOR=1 LC_ALL=C
 
-# ---- what there is to say
+# ---- what the programs print and draw
 
 rm -f "$built"/figures/*.svg
 for source in "$chapter"/[0-9][0-9]_*.cpp; do
@@ -23,7 +23,7 @@ done >"$scratch/log"
 ! [[ -s $scratch/log ]]
 judge $? 'the programs run, and everything in them is as expected' "$scratch/log"
 
-# render [NAME=VALUE...]: README as it should be
+# render [NAME=VALUE...]: writes README as it should be into the scratch folder
 render() {
   local variables=()
   for variable; do variables+=(-v "$variable"); done
@@ -32,7 +32,7 @@ render() {
     -f $chapter/walk/render.awk "$chapter/README.md" >"$scratch/README.md" 2>"$scratch/log"
 }
 
-# try FILE: compiles and runs a changed program. That it calls claims wrong is no wonder.
+# try FILE: compiles and runs a changed program. Its claims may fail, because it was changed.
 try() {
   local name=${1%.cpp}
   $TAPEHEAD_COMPILE -O0 -w -Isrc -I$chapter -c "$1" -o "$name.o" &&
@@ -75,7 +75,7 @@ if [[ ${1-} == write ]]; then
   done
   cat "$scratch/README.md" >"$chapter/README.md"
   cat "$scratch/ERRATA.md" >"$chapter/ERRATA.md"
-  echo "$chapter: README.md, ERRATA.md and figures/ are as the programs have them"
+  echo "$chapter: README.md, ERRATA.md and figures/ have been written"
   exit
 fi
 
@@ -87,9 +87,9 @@ for page in README.md ERRATA.md; do
 done
 
 for name in $(ls "$chapter/figures" "$built/figures" | grep '\.svg$' | sort -u); do
-  if ! [[ -e $chapter/figures/$name ]]; then echo "$name is drawn and not there"
-  elif ! [[ -e $built/figures/$name ]]; then echo "$name is there, and nothing draws it"
-  elif ! sample "/$name" && ! cmp -s "$chapter/figures/$name" "$built/figures/$name"; then echo "$name is another"
+  if ! [[ -e $chapter/figures/$name ]]; then echo "$name is drawn, but it is not in the folder"
+  elif ! [[ -e $built/figures/$name ]]; then echo "$name is in the folder, but nothing draws it"
+  elif ! sample "/$name" && ! cmp -s "$chapter/figures/$name" "$built/figures/$name"; then echo "$name differs from what is drawn"
   elif ! grep -qF "](figures/$name)" "$chapter/README.md"; then echo "README does not show $name"
   elif ! grep -q '<title>..*</title>' "$chapter/figures/$name"; then echo "$name has no title"
   elif ! grep -q '<desc>..*</desc>' "$chapter/figures/$name"; then echo "$name has no description"
@@ -98,7 +98,7 @@ done >"$scratch/log"
 ! [[ -s $scratch/log ]]
 judge $? "$chapter/figures has what the programs draw (if they are right: make docs)" "$scratch/log"
 
-# page FILE: what a Markdown viewer would stumble over
+# page FILE: prints what a Markdown viewer would not show correctly
 page() {
   awk -v page="$1" '
     function odd(text, what) { if (gsub(what, "", text) % 2) print page ":" FNR ": an odd number of " what ": " $0 }

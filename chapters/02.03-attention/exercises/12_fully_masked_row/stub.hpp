@@ -1,4 +1,4 @@
-// 12  A row with nothing to see, and its gradient             (Causal & Padding Masks; exercise 4)
+// 12  A query without a key, and its gradient                 (Causal & Padding Masks; exercise 4)
 //
 // Attention with a mask, where true means "may attend" and a query may be left without any key.
 // The output of such a query is 0. That is the easy half: the gradients of Q, K and V must be

@@ -4,6 +4,7 @@
 // when they have been computed once. Prefill and decode give the rows of the full pass; how much work that
 // saves; and how a paged cache lets two sequences share the blocks of a common prefix.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cmath>
 #include <vector>
@@ -86,7 +87,11 @@ void shared_prefix(Book& book) {
     for (std::size_t j = 0; j < 12; ++j) table.push_back(cache.blocks(sequence)[j / 4]);
   fmt::print("\nblock of each token, A above B; {} of {} blocks are used\n",
              cache.size().blocks - cache.free_blocks(), cache.size().blocks);
-  book.draw("paged_blocks", from_vector(table, {2, 12}));
+  auto caption = heatmap_caption("paged_blocks");
+  caption.description =
+      fmt::format("Two rows of 12 tokens. Sequence A is in blocks {}, sequence B in blocks {}.",
+                  fmt::join(cache.blocks(A), ", "), fmt::join(cache.blocks(B), ", "));
+  book.draw("paged_blocks", from_vector(table, {2, 12}), caption);
   book.expect(
       "both sequences still begin with the shared tokens",
       equal(cache.keys(A).slice(1, 0, prefix), shared) && equal(cache.keys(B).slice(1, 0, prefix), shared));

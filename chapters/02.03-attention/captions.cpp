@@ -93,7 +93,7 @@ const PlotOptions& plot_caption(const std::string& figure) {
        by_head_size(
            "Without a scale the softmax Jacobian shrinks as d_k grows",
            "Frobenius norm of the softmax Jacobian against d_k. Without a scale it falls from 0.29 to about "
-           "0.06; divided by √d_k it stays at 0.31; divided by d_k it stays at about 0.25.",
+           "0.06; divided by √d_k it stays at 0.31; divided by d_k it falls slightly, to 0.24.",
            "norm of J (mean of 64 rows)")},
       {"hard_limit",
        {.title = "A larger query component turns soft retrieval into hard retrieval",
@@ -209,9 +209,6 @@ const HeatmapOptions& heatmap_caption(const std::string& figure) {
            "rows 0 and 1 have none.")},
       {"paged_blocks",
        {.title = "Which block of the paged cache holds each token",
-        .description =
-            "Two rows of 12 tokens, in blocks of 4. Sequence A lies in blocks 0, 1 and 2, sequence B in "
-            "blocks 0, 3 and 4: they share block 0.",
         .row_axis = "sequence",
         .column_axis = "token",
         .row_labels = {"A", "B"}}},
@@ -244,9 +241,9 @@ const HeatmapOptions& heatmap_caption(const std::string& figure) {
            "negative for man, so bites looks for dog while dog does not look for bites.")},
       {"residual_stream",
        {.title = "The tokens after W_O has added what they read",
-        .description =
-            "3 rows for dog, bites, man, 6 columns. The first three columns are the identity matrix, as in "
-            "x. In the last three, the row of bites now has 1 at \"subject dog\".",
+        .description = "3 rows for dog, bites, man, 6 columns. The first three columns are the identity "
+                       "matrix, as in x. In the last three, the row of bites has 1 at \"subject dog\", and "
+                       "the other two rows have 1/3 in each.",
         .row_axis = "token",
         .column_axis = "feature",
         .low = 0,
@@ -257,8 +254,10 @@ const HeatmapOptions& heatmap_caption(const std::string& figure) {
       {"flex_soft_cap",
        weights("With a soft cap on the scores",
                "8 by 8 causal weights. Compared with those without a score function they are more even.")},
-      {"flex_alibi", weights("ALiBi: distance lowers the score",
-                             "8 by 8 causal weights. Most weight lies on and just below the diagonal.")},
+      {"flex_alibi",
+       weights("ALiBi: distance lowers the score",
+               "8 by 8 causal weights. Compared with those without a score function, weight has moved "
+               "towards the diagonal; rows 3, 4 and 7 still have much of it on key 1.")},
       {"flex_window", weights("Sliding window of 3",
                               "8 by 8 weights in a band: query i has weight on keys i - 2 to i only.")},
       {"flex_document",

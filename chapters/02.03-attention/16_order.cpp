@@ -1,7 +1,7 @@
 // Attention has no notion of order
 //
-// Permute the tokens, and the outputs are permuted in the same way. So "dog bites man" and "man bites dog"
-// are the same to it. A causal mask makes a difference, and positions make one.
+// If the tokens are permuted, the outputs are permuted in the same way. So attention cannot distinguish "dog bites
+// man" from "man bites dog", unless there is a causal mask or the tokens have positions.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -16,13 +16,13 @@ using namespace chapter;
 
 namespace {
 
-// One vector a word, whatever its place: (3, 8) in the order dog, bites, man.
 struct Sentence {
   std::vector<std::string> words;
-  Tensor<std::int64_t> order;  // which word stands where
+  Tensor<std::int64_t> order;  // the row of `words` for each place
 };
 
-// Self-attention with the projections in W; `position` is added to the words' vectors, row by row.
+// Self-attention over a sentence. `words` has a vector for each of dog, bites and man, (3, 8), and W has the three
+// projections. Each place in the sentence has a vector too, which is multiplied by `position` and added.
 Attention<double> read(const Tensor<double>& words, const std::vector<Tensor<double>>& W, const Sentence& s,
                        bool causal, double position = 0) {
   const auto place = unsqueeze(arange<double>(3), 1) * arange<double>(8) / 8.0;  // (3, 8)

@@ -18,7 +18,7 @@ namespace {
 
 const std::vector<std::string> words{"dog", "bites", "man"};
 
-// Six features a token: its identity (dog, bites, man), and three empty ones for "my subject is …".
+// Each token has six features: its identity (dog, bites, man), and three empty ones for "my subject is …".
 const Tensor<double> x{{1, 0, 0, 0, 0, 0}, {0, 1, 0, 0, 0, 0}, {0, 0, 1, 0, 0, 0}};
 
 void draw(Book& book, const char* figure, const Tensor<double>& matrix,
@@ -29,11 +29,11 @@ void draw(Book& book, const char* figure, const Tensor<double>& matrix,
 }
 
 void projections(Book& book) {
-  // What a verb asks for (dimension 0: "are you a noun before me?") and what a noun answers to.
+  // The verb's query is large in dimension 0; there the key of the subject is positive, that of the object negative.
   const Tensor<double> W_q{{0, 0}, {8, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}};  // bites asks; nouns ask nothing
   const Tensor<double> W_k{{1, 0}, {0, 0}, {-1, 0},
                            {0, 0}, {0, 0}, {0, 0}};          // dog answers; man is the object
-  const Tensor<double> W_v = eye<double>(6).slice(1, 0, 3);  // hand back the identity, (6, 3)
+  const Tensor<double> W_v = eye<double>(6).slice(1, 0, 3);  // pass on the identity, (6, 3)
   const Tensor<double> W_o = eye<double>(6).slice(0, 3, 6);  // write it into features 3 to 5, (3, 6)
 
   const auto raw = matmul(x, x.T()) / std::sqrt(6.0);

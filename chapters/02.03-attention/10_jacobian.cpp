@@ -25,9 +25,13 @@ void draw(Book& book, const char* figure, const Tensor<double>& scores) {
   const auto J = softmax_jacobian(a);
   auto caption = heatmap_caption(figure);
   caption.title = fmt::format("Softmax Jacobian for weights {:.2f}", fmt::join(a.to_vector(), ", "));
-  caption.description = fmt::format(
-      "4 by 4 matrix, row m for weight m and column l for score l. The largest entry is {:.2g}, in row {}.",
+  const bool one_hot = largest(J) < 1e-3;
+  if (largest(a) < 0.4) caption.description = "Weights nearly even: ";
+  if (one_hot) caption.description = "One key has all the weight: ";
+  caption.description += fmt::format(
+      "4 by 4 matrix, row m for weight m and column l for score l. The largest entry is {:.2g}, in row {}",
       largest(J), argmax(max(J, 1), 0).item());
+  caption.description += one_hot ? "; every cell is grey." : ".";
   book.draw(figure, J, caption);
 }
 

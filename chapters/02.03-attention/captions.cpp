@@ -248,9 +248,9 @@ const HeatmapOptions& heatmap_caption(const std::string& figure) {
         .column_axis = "feature",
         .low = 0,
         .high = 1}},
-      {"flex_plain",
-       weights("Causal, no score function",
-               "8 by 8 causal weights: 0 above the diagonal, and below it some rows have one large weight.")},
+      {"flex_plain", weights("Causal, no score function",
+                             "8 by 8 causal weights: 0 above the diagonal; several rows have one large "
+                             "weight on or below it.")},
       {"flex_soft_cap",
        weights("With a soft cap on the scores",
                "8 by 8 causal weights. Compared with those without a score function they are more even.")},

@@ -133,12 +133,14 @@ int print_errata(const std::map<std::string, Found>& found, bool complete) {
   fmt::print(
       "These are the places in chapter 2.3 of *The LLM Stack*, The Attention Mechanism From Scratch, where a "
       "number\n"
-      "or a statement is wrong: {} of the {} that we recomputed. Each has the fields of the book's own "
-      "template for\n"
-      "error reports, so that it can be sent as it stands. The command runs in the top folder of a clone of "
-      "this\n"
-      "project and prints our numbers under the name of the entry. `make docs` writes this page from the "
-      "programs'\n"
+      "or a statement is wrong: {} of the {} that we recomputed. The chapter exists in a shorter and a "
+      "longer "
+      "version;\n"
+      "some errors are only in the longer one. Each erratum has the fields of the book's own template for "
+      "error\n"
+      "reports, so that it can be sent as it stands. The command runs in the top folder of a clone of this "
+      "project and\n"
+      "prints our numbers under the name of the entry. `make docs` writes this page from the programs' "
       "results.\n",
       std::count_if(entries.begin(), entries.end(),
                     [&](const Entry& entry) { return verdict(entry) == Verdict::erratum; }),

@@ -3,7 +3,7 @@ CHECKS += tests/claims_test.sh tests/readme_test.sh
 
 .PHONY: book run
 # Results of an earlier run must not appear in this run's report.
-book: $(SECTIONS) $(REPORT) ## run the chapter's programs in order, then report on every number in the book's chapter
+book: $(SECTIONS) $(REPORT) ## run the chapter's programs in order, then report on every number that they check
 	@if [ -z '$(SECTIONS)' ]; then echo '$(CHAPTER) has no programs'; exit 1; fi
 	@rm -f $(BUILD)/$(CHAPTER)/*.claims; failed=; for program in $(SECTIONS) $(REPORT); do \
 	  $$program || failed="$$failed $${program##*/}"; \

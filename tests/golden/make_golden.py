@@ -143,6 +143,15 @@ def rng(data):
     return named, ["kind", "calls"], rows
 
 
+# The book's own words, where the reference shortens them.
+QUOTED = {
+    "naive_softmax_overflow": "a logit of, say, 1000 would make exp(1000) = inf and the whole row becomes NaN",
+    "softmax_exponent_range": "in (0, 1], no overflow",
+    "logsumexp_promised": "We unpack softmax’s numerical behavior — overflow, the log-sum-exp trick, the temperature induced by "
+                          "the scale — below",
+}
+
+
 def chapter(data):
     types = {e["id"]: e["type"] for e in data["errata_candidates"]}
     named, rows = {}, []
@@ -151,8 +160,8 @@ def chapter(data):
             named.update(arrays(f"{e['id']}/{part}", e[part]))
         says = e["book_says"] or {}
         agrees = {None: "", True: "true", False: "false"}[e["agrees"]]
-        rows.append([e["id"], e["section"], e["kind"], e["source"], says.get("text", ""), " ".join(says.get("values", [])),
-                     says.get("decimals", ""), agrees, types.get(e["id"], ""), e["note"] or ""])
+        rows.append([e["id"], e["section"], e["kind"], e["source"], QUOTED.get(e["id"], says.get("text", "")),
+                     " ".join(says.get("values", [])), says.get("decimals", ""), agrees, types.get(e["id"], ""), e["note"] or ""])
     # Found after the reference was made. It has no exact values: the program computes both masks.
     rows.append(["padding_zeroes_scores", "Causal & Padding Masks: Same Machinery, Different Information Flow", "prose", "seed",
                  "A padding mask zeroes out every score whose key is a pad token", "", "", "false", "statement",
@@ -163,7 +172,8 @@ def chapter(data):
 def statements(data):
     """What the chapter says that no computation of ours can settle."""
     return ["id", "section", "kind", "source", "text", "values", "decimals", "agrees", "note"], [
-        [s["id"], "", "statement", s["source"], s["book_says"], "", "", "", s["note"]] for s in data["statements_not_recomputed"]]
+        [s["id"], "", "statement", s["source"], QUOTED.get(s["id"], s["book_says"]), "", "", "", s["note"]]
+        for s in data["statements_not_recomputed"]]
 
 
 def gpt_step(data):

@@ -30,10 +30,10 @@ void merge_axes(Walk& w) {
 /// Calls row(n, p, step) for all rows along the innermost axis, or pieces of them if they are long: n
 /// elements, where operand i starts at p[i] and advances by step[i] bytes.
 template <class Row> void for_each_row(Walk w, const Row& row) {
+  if (number_of_positions(w.rank, w.sizes) == 0) return;
   merge_axes(w);
   const int outer = w.rank > 0 ? w.rank - 1 : 0;
   const std::int64_t n = w.rank > 0 ? w.sizes[outer] : 1, rows = number_of_positions(outer, w.sizes);
-  if (n * rows == 0) return;
   const std::int64_t *strides[max_operands], pieces = (n + piece_elements - 1) / piece_elements,
                                              group = std::max<std::int64_t>(1, piece_elements / n);
   std::int64_t step[max_operands];

@@ -36,10 +36,11 @@ template <int arrays, class F> void for_each_position(int rank, const std::int64
   }
 }
 
+/// The product of the sizes. It is unsigned in between, because beside a size of 0 the others may be of any length.
 inline std::int64_t number_of_positions(int rank, const std::int64_t* sizes) {
-  std::int64_t n = 1;
-  for (int axis = 0; axis < rank; ++axis) n *= sizes[axis];
-  return n;
+  std::uint64_t n = 1;
+  for (int axis = 0; axis < rank; ++axis) n *= static_cast<std::uint64_t>(sizes[axis]);
+  return static_cast<std::int64_t>(n);
 }
 
 /// Calls f(offset) for each element of one array in row-major order.

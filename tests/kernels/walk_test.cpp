@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <numeric>
 #include <utility>
 #include <vector>
@@ -68,6 +69,11 @@ TEST_CASE("for_each_element: one element for rank 0, none where a size is 0") {
   for_each_element(0, sizes, strides, [&](int64_t offset) { calls += 1 + static_cast<int>(offset); });
   CHECK(calls == 1);
   for_each_element(3, sizes, strides, [&](int64_t) { ++calls; });
+  CHECK(calls == 1);
+  constexpr int64_t longest = std::numeric_limits<int64_t>::max();
+  const int64_t beside_nothing[] = {longest, longest, 0};
+  CHECK(number_of_positions(3, beside_nothing) == 0);
+  for_each_element(3, beside_nothing, strides, [&](int64_t) { ++calls; });
   CHECK(calls == 1);
 }
 

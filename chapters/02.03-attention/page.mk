@@ -55,5 +55,5 @@ $(PAGE_STATE): $(BUILD)/$(PAGE_SRC)/state.o $(LIB)
 	$(Q)$(LINK) $< $(LDLIBS) -o $@
 -include $(PAGE_STATE).d
 ifneq ($(if $(TEST),$(findstring $(TEST),$(PAGE_SRC)/test.sh),all),)
-test: $(if $(and $(CHECKS),$(shell command -v $(EMXX)),$(shell command -v chromedriver)),$(PAGE) $(PAGE_STATE))
+test: $(if $(and $(filter $(PAGE_SRC)/test.sh,$(CHECKS)),$(shell command -v $(EMXX)),$(shell command -v chromedriver)),$(PAGE) $(PAGE_STATE))
 endif

@@ -64,16 +64,19 @@ first_error() {
       split($0, at, ":")
       if (match($0, /"[^"]*"/)) word = substr($0, RSTART + 1, RLENGTH - 2)
       else { getline word; word = substr(word, at[3]); match(word, /^[A-Za-z_0-9]*/); word = substr(word, 1, RLENGTH) }
-      print at[1] ":" at[2] ": the task does not allow " word ". Write it yourself; a function or"
-      print "variable of your own needs another name."
-      found = own = 1; next
+      poisoned = at[1] ":" at[2]; found = own = 1; next
     }
+    poisoned && /note: expanded from here/ { getline word; sub(/[^A-Za-z_0-9].*/, "", word) }  # pasted by a macro
     /error: / && !found { found = 1; print; inside = 1; if (index($0, answer) == 1) own = 1; next }
     inside && /^(In file|compilation terminated|[^ ].*: (note|warning|error):|[0-9]+ error)/ { inside = 0 }
     inside { print }
-    !own && !line && index($0, answer ":") == 1 { split($0, at, ":"); line = at[2] }
+    !own && !line && index($0, answer ":") == 1 && !/declared here/ { split($0, at, ":"); line = at[2] }
     END {
       if (!found) exit 1
+      if (poisoned) {
+        print poisoned ": the task does not allow " word ". Write it yourself; a function or"
+        print "variable of your own needs another name."
+      }
       if (!own && line) print "It comes from line " line " of " answer "."
       else if (!own) {
         print "The error is not in your file, but where the check uses the functions that the stub declares:"

@@ -20,6 +20,8 @@
 #include <immintrin.h>
 #elif defined(__FMA__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 /// Vectors stay in registers only if no function is called, and at -O2 compilers would call a long function.
@@ -55,7 +57,7 @@ template <> struct Native<double> {
   typedef std::int64_t Int __attribute__((vector_size(vector_bytes)));
 };
 
-// On x86 the instruction is called by name, because at -O0 and -O1 compilers do not fuse a * b + c.
+// The instruction is called by name, because compilers do not fuse a * b + c everywhere: never at -O0 and -O1.
 #if defined(TAPEHEAD_AVX512)
 TAPEHEAD_INLINE __m512 fma(__m512 a, __m512 b, __m512 c) { return _mm512_fmadd_ps(a, b, c); }
 TAPEHEAD_INLINE __m512d fma(__m512d a, __m512d b, __m512d c) { return _mm512_fmadd_pd(a, b, c); }
@@ -65,6 +67,9 @@ TAPEHEAD_INLINE __m256d fma(__m256d a, __m256d b, __m256d c) { return _mm256_fma
 #elif defined(__FMA__)
 TAPEHEAD_INLINE __m128 fma(__m128 a, __m128 b, __m128 c) { return _mm_fmadd_ps(a, b, c); }
 TAPEHEAD_INLINE __m128d fma(__m128d a, __m128d b, __m128d c) { return _mm_fmadd_pd(a, b, c); }
+#elif defined(__aarch64__)
+TAPEHEAD_INLINE float32x4_t fma(float32x4_t a, float32x4_t b, float32x4_t c) { return vfmaq_f32(c, a, b); }
+TAPEHEAD_INLINE float64x2_t fma(float64x2_t a, float64x2_t b, float64x2_t c) { return vfmaq_f64(c, a, b); }
 #else
 template <class V> TAPEHEAD_INLINE V fma(V a, V b, V c) { return a * b + c; }
 #endif

@@ -1,5 +1,4 @@
 #pragma once
-
 #include "tapehead/tensor/tensor.hpp"
 
 // Picking elements by tensors of indices. An index runs from 0; a negative one throws, since in data it is

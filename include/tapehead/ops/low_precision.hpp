@@ -23,8 +23,8 @@ inline constexpr NumberFormat float16{"float16", 10, 15};
 inline constexpr NumberFormat bfloat16{"bfloat16", 7, 127};  ///< float's range, with 8 significant bits
 
 /// Each element as the nearest number of the format, ties to the one whose last bit is 0; beyond the largest
-/// by half a gap or more, infinity; NaN stays. Throws ValueError for a format that double does not contain. Rounding is a staircase, whose derivative is 0 wherever it has
-/// one: throws GradientError for a tensor that a tape knows. To train through it as if it were not there
+/// by half a gap or more, infinity; NaN stays. Throws ValueError for a format that double does not contain. Rounding is
+/// a staircase, whose derivative is 0 wherever it has one: throws GradientError for a tensor that a tape knows. To train through it as if it were not there
 /// (straight-through, what a cast in PyTorch does):
 ///   x + detach(round_to(bfloat16, detach(x)) - detach(x))
 template <class T> Real<T> round_to(const NumberFormat& format, const Tensor<T>& x);
